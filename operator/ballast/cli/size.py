@@ -18,6 +18,8 @@ from ballast.cli.output import AS_TEXT, TextOption, saved, show, writable, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.errors import BallastError, InvalidField
 
+_LONGEST_LINE = 256 << 20
+"""Of a log: plans of SQL that Spark writes into one event have tens of megabytes."""
 EXAMPLES = (
     "ballast size --progress progress.jsonl --event-log event-log --gc-log gc.log",
     "ballast size --progress progress.jsonl --report sizing.html --set rate=2x",
@@ -147,7 +149,7 @@ def _read(path: Path, option: str, reader: Any) -> Any:
     """What the reader makes of the file's lines. Raises InvalidField, naming the option."""
     with _opened(path, option) as file:
         try:
-            return reader(file, str(path))
+            return reader(_lines_of(file, path, option), str(path))
         except UnicodeDecodeError as error:
             raise InvalidField(option, str(path), "not text: name the right file, uncompressed") from error
 
@@ -166,6 +168,15 @@ def _opened(path: Path, option: str) -> Iterator[IO[str]]:
                 yield TextIOWrapper(raw, encoding="utf-8")
     except OSError as error:
         raise InvalidField(option, str(path), f"{error.strerror or error}; name a file that can be read") from error
+
+
+def _lines_of(file: IO[str], path: Path, option: str) -> Iterator[str]:
+    """Raises InvalidField for one that is longer than any of Spark's: what is compressed may be as long as it likes."""
+    while line := file.readline(_LONGEST_LINE + 1):
+        if len(line) > _LONGEST_LINE:
+            told = f"a line has more than {_LONGEST_LINE >> 20} Mi characters: name the right file"
+            raise InvalidField(option, str(path), told)
+        yield line
 
 
 def _decompressed(raw: IO[bytes], path: Path, option: str) -> Any:
@@ -193,7 +204,7 @@ def _event_log(path: Path) -> Any:
 def _lines(parts: Sequence[Path]) -> Iterator[str]:
     for part in parts:
         with _opened(part, "--event-log") as file:
-            yield from file
+            yield from _lines_of(file, part, "--event-log")
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ bound on their number, and one on how long a connection may take to send a reque
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ from prometheus_client.exposition import choose_encoder
 from ballast.controller.loop import in_background
 from ballast.controller.telemetry import Pulse
 
+_LOG = logging.getLogger(__name__)
+_UNHEARD = logging.getLogger(f"{__name__}.requests")
+"""A client's bad request is no error of ours: each would be logged with a trace, and with its text."""
+_UNHEARD.setLevel(logging.CRITICAL + 1)
 _GRACE_SECONDS = 1.0
 """For an answer that is under way when the server stops."""
 _REQUEST_SECONDS = 10.0
@@ -43,9 +48,13 @@ class PageServer:
     async def start(self) -> None:
         app = web.Application()
         for path, page in self._pages.items():
-            app.router.add_get(path, page)
+            app.router.add_get(path, _logged(page))
         self._runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=_GRACE_SECONDS, keepalive_timeout=_REQUEST_SECONDS
+            app,
+            access_log=None,
+            logger=_UNHEARD,
+            shutdown_timeout=_GRACE_SECONDS,
+            keepalive_timeout=_REQUEST_SECONDS,
         )
         await self._runner.setup()
         self._listening = await asyncio.get_running_loop().create_server(self._connected, self._host, self._port)
@@ -68,6 +77,17 @@ class PageServer:
             number = Counter(map(_peer, there))
             max(there, key=lambda each: number[_peer(each)]).force_close()
         return server()
+
+
+def _logged(page: Page) -> Page:
+    async def answer(request: web.Request) -> web.Response:
+        try:
+            return await page(request)
+        except Exception:
+            _LOG.exception("%s can't be served", request.path)
+            raise
+
+    return answer
 
 
 def _peer(connection: Any) -> str:
@@ -110,7 +130,7 @@ class _Metrics:
     _written_at: float = 0.0
 
     async def page(self, request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        encode, content_type = _encoder(request.headers.get("Accept", ""))
         async with self._writing:
             now = asyncio.get_running_loop().time()
             if now - self._written_at >= _METRICS_SECONDS:
@@ -121,3 +141,11 @@ class _Metrics:
         response = web.Response(body=body, headers={"Content-Type": content_type})
         response.enable_compression()
         return response
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """The plain format for a header that the library can't read."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        return choose_encoder("")

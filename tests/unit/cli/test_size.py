@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from ballast.cli import size
 from tests.unit.cli.picture.outline import Outline
 from tests.unit.cli.program import Ended, exit_code, run
 from tests.unit.cli.prometheus import answering
@@ -300,3 +301,13 @@ def test_an_application_that_prometheus_does_not_know_is_refused(prometheus: str
     told = refused("--prometheus", prometheus, "--application", "spark-2")
     assert "--application: 'spark-2'" in told
     assert "it has spark-1" in told
+
+
+@pytest.mark.parametrize("option", ["--event-log", "--progress", "--gc-log"])
+def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    monkeypatch.setattr(size, "_LONGEST_LINE", 1 << 20)
+    path = tmp_path / "log"
+    path.write_text("x" * (2 << 20), encoding="utf-8")
+    found = run("size", option, str(path))
+    assert found.code == 2
+    assert "a line has more than 1 Mi characters" in found.err

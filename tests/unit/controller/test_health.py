@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import Metric
 
@@ -153,3 +154,32 @@ async def test_metrics_are_served_in_the_format_that_is_asked_for_and_written_on
             assert response.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
             assert (await response.text()).endswith("# EOF\n")
         assert (await _get(session, "/"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /metrics HTTP/9.9\r\n\r\n", b"400"),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain; version=a\r\n\r\n", b"200"),
+    ],
+    ids=["no HTTP", "too long", "a format of no version"],
+)
+async def test_a_bad_request_is_not_logged(request_: bytes, status: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Any client could fill the log, and write lines into it."""
+    async with serving(lambda port: metrics_server(CollectorRegistry(), host="127.0.0.1", port=port)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request_)
+        assert (await reader.readline()).split()[1] == status
+        writer.close()
+    assert caplog.text == ""
+
+
+async def test_a_page_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(request: web.Request) -> web.Response:
+        raise RuntimeError("no page")
+
+    made = lambda port: PageServer({"/x": fail}, host="127.0.0.1", port=port, most_connections=1)  # noqa: E731
+    async with serving(made) as port, aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}") as session:
+        assert (await _get(session, "/x"))[0] == 500
+    assert "/x can't be served" in caplog.text
