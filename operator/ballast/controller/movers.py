@@ -228,6 +228,8 @@ class Movers:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
         self._reread = reread
         self._answers, self._turns, self._bulkhead = _Answers(), MoveTurns(), Bulkhead(client.connections)
+        # A page of pods may be 16 MiB long, and takes more while it is read.
+        self._reading = Bulkhead(client.connections, most_while_slow=1, most_slow=3)
 
     def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
         """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten.
@@ -279,7 +281,7 @@ class Movers:
         if each.state.phase.ended:
             self._expire(each, context.policy.moves)
             return None
-        if self._bulkhead.under_way(each.key):
+        if self._bulkhead.under_way(each.key) or self._reading.under_way(each.key):
             return self._clock() + 1.0
         return self._carry(each, context, known)
 
@@ -381,7 +383,7 @@ class Movers:
 
         at, pods = self._answers.pods.pop(each.key, _NOT_READ)
         if pods is None or self._clock() - at > _FRESH_SECONDS:
-            self._bulkhead.map(read, [each], key=lambda move: move.key, namespace=lambda _: orders.namespace)
+            self._reading.map(read, [each], key=lambda move: move.key, namespace=lambda _: orders.namespace)
             _, pods = self._answers.pods.pop(each.key, _NOT_READ)
         return None if pods is None else context.with_pods(orders.namespace, application, pods)
 

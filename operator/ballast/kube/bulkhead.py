@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Generic, TypeVar
@@ -44,14 +44,22 @@ class _Batch(Generic[T, R]):
 class Bulkhead:
     """Remembers which requests are under way: none is sent again before it has been answered.
 
-    `threads`: how many requests are sent at once; those about slow namespaces come on top. Threads that are not waited
-    for end with the process. `monotonic`: seconds that are never set back.
+    `threads`: how many requests are sent at once; those about slow namespaces come on top: `most_while_slow` of each,
+    and `most_slow` of all together. Threads that are not waited for end with the process. `monotonic`: seconds that are
+    never set back.
     """
 
     def __init__(
-        self, threads: int, *, seconds: float = WAIT_SECONDS, monotonic: Callable[[], float] = time.monotonic
+        self,
+        threads: int,
+        *,
+        seconds: float = WAIT_SECONDS,
+        most_while_slow: int = _MOST_WHILE_SLOW,
+        most_slow: int | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._threads, self._seconds, self._monotonic = threads, seconds, monotonic
+        self._most_while_slow, self._most_slow = most_while_slow, most_slow
         self._under_way: dict[str, tuple[str, float]] = {}
         """Namespaces, and since when (monotonic), by key."""
         self._slow_until: dict[str, float] = {}
@@ -118,10 +126,16 @@ class Bulkhead:
                 continue
             if namespace not in self._slow_until:
                 quick.append(index)
-            elif under_way[namespace] < _MOST_WHILE_SLOW:
+            elif under_way[namespace] < self._most_while_slow and not self._too_many_slow(under_way):
                 under_way[namespace] += 1
                 slow.append(index)
         return in_turn(quick, namespace=lambda index: items[index][1]), slow
+
+    def _too_many_slow(self, under_way: Mapping[str, int]) -> bool:
+        """`under_way`: requests by namespace."""
+        if self._most_slow is None:
+            return False
+        return sum(under_way[name] for name in self._slow_until if name in under_way) >= self._most_slow
 
     def _serve(self, batch: _Batch[T, R], key: Callable[[T], str], namespace: Callable[[T], str]) -> None:
         while True:

@@ -101,3 +101,31 @@ def test_many_quick_answers_that_take_long_together_make_no_namespace_slow() -> 
     left = server.ask(*of("busy", 100))
     assert left.count(None) > 50, "what had not begun is dropped"
     assert None not in server.ask(*of("busy", 8))
+
+
+def test_of_slow_namespaces_few_requests_are_under_way_in_each_and_in_all() -> None:
+    """Each answer may take as much memory as a page of long pods."""
+    let, asked = Event(), []
+    bulkhead = Bulkhead(4, seconds=0.6, most_while_slow=1, most_slow=3)
+
+    def answer(item: Item) -> None:
+        asked.append(item[0])
+        let.wait(30)
+
+    def ask(turn: int) -> None:
+        for number in range(5):
+            item = (f"slow-{number}", f"{number}-{turn}")
+            bulkhead.map(answer, [item], key=lambda each: each[1], namespace=lambda each: each[0])
+
+    ask(1)
+    ask(2)
+    assert sorted(asked) == [f"slow-{number}" for number in range(5)], "once each, before it is known to be slow"
+    let.set()
+    wait_until(lambda: not any(bulkhead.under_way(f"{n}-1") for n in range(5)), what="answers", timeout_seconds=10)
+    let.clear()
+    ask(3)
+    ask(4)
+    wait_until(lambda: len(asked) >= 8, what="three are asked for", timeout_seconds=10)
+    time.sleep(0.2)
+    assert len(asked) == 8
+    let.set()
