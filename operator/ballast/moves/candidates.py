@@ -8,6 +8,7 @@ from copy import copy
 from functools import cached_property, reduce
 
 from ballast.model import (
+    Constraints,
     Executor,
     Gap,
     Node,
@@ -67,8 +68,10 @@ class Candidates:
         self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
         self._measured: dict[str, Locality] = {}
         self._deltas: dict[tuple[str, str, str, str], float] = {}
-        self._takers: dict[tuple[int, int, bool], frozenset[str]] = {}
-        """By the identity of what an executor asks for, which executors of one template share."""
+        self._rooms: dict[str, Resources] = {}
+        """By node, as far as it was asked for."""
+        self._takers: dict[tuple[Resources, Constraints, bool], frozenset[str]] = {}
+        """By what an executor asks for."""
         self._homes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._live: Counter[tuple[str, str]] = Counter()
         for executor in snapshot.executors:
@@ -77,7 +80,8 @@ class Candidates:
     def given(self, *, reserved: Mapping[str, Resources], now: float) -> Candidates:
         """The same at another moment, with other amounts spoken for; the same pods are not bound yet."""
         other = copy(self)
-        other._reserved, other._now, other._takers = reserved, now, {}  # noqa: SLF001 -- one of its own kind
+        other._reserved, other._now = reserved, now  # noqa: SLF001 -- one of its own kind
+        other._rooms, other._takers = {}, {}  # noqa: SLF001
         return other
 
     def _count(self, executor: Executor, heading: str | None) -> None:
@@ -177,12 +181,14 @@ class Candidates:
 
     def room(self, node: Node) -> Resources:
         """What is free there and not spoken for."""
-        taken = (amounts[node.name] for amounts in (self._reserved, self._unbound) if node.name in amounts)
-        return reduce(Resources.minus, taken, node.free)
+        if node.name not in self._rooms:
+            taken = (amounts[node.name] for amounts in (self._reserved, self._unbound) if node.name in amounts)
+            self._rooms[node.name] = reduce(Resources.minus, taken, node.free)
+        return self._rooms[node.name]
 
     def takers(self, executor: Executor) -> frozenset[str]:
         """The nodes that admit it and have room for it."""
-        shape = (id(executor.requests), id(executor.constraints), executor.pinned)
+        shape = (executor.requests, executor.constraints, executor.pinned)
         if shape not in self._takers:
             asking = self._asking(executor)
             able = (node for node in self._snapshot.nodes if executor.requests.fits_in(self.room(node)))
