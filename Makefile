@@ -9,7 +9,7 @@ STARVED := tests/cluster/test_operator_starved.py
 TIMED := tests/spark/test_size.py
 # Whole files, in the order of tests/conftest.py.
 BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
-CORE := model placement shedding grouping sizing moves planner kube controller prometheus simulation
+CORE := controller kube prometheus model placement shedding grouping sizing moves planner simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison dependencies generate format image clean
 # The steps of `test` share the machine, and what some of them measure is time.

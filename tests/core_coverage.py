@@ -8,6 +8,7 @@ no test names.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ from typing import Any
 import pytest
 
 AIM_PERCENT = 95.0
+MORE_WORKERS = 1
+"""Of pytest-xdist than there are cores: tests of the controller wait for half of their time."""
 
 Files = Mapping[str, Mapping[str, Any]]
 """By path, each with the `summary`, `missing_lines` and `missing_branches` of coverage's JSON report."""
@@ -32,7 +35,8 @@ def main() -> int:
         report = Path(folder) / "coverage.json"
         traced = [f"--cov=ballast.{package}" for package in packages]
         tests = [f"tests/unit/{package}" for package in packages]
-        options = ["-q", "-n", "auto", "--cov-branch", "--cov-config=", f"--cov-report=json:{report}"]
+        workers = str((os.cpu_count() or 1) + MORE_WORKERS)
+        options = ["-q", "-n", workers, "--cov-branch", "--cov-config=", f"--cov-report=json:{report}"]
         failed = pytest.main([*options, *traced, *tests])
         measured = _measured(report) if not failed else {}
     if failed:

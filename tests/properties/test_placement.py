@@ -194,7 +194,7 @@ def test_separated_components_never_come_to_share_a_node(world: World) -> None:
                 assert not others & homes.get(placement.node, set())
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_lists_means_nothing(world: World, random: object) -> None:
     shuffled: dict[str, Any] = {
@@ -286,7 +286,7 @@ def view_of(world: World) -> tuple[int, float]:
     return len(homes), round(view.cost, 9)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(worlds(), st.data())
 def test_what_nodes_are_called_changes_neither_cost_nor_number_placed(world: World, data: st.DataObject) -> None:
     world = by_proximity(world)
@@ -296,7 +296,7 @@ def test_what_nodes_are_called_changes_neither_cost_nor_number_placed(world: Wor
     assert view_of(renamed(world, permutation)) == view_of(same)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(worlds(), st.data())
 def test_where_nodes_differ_their_names_permute_the_plan(world: World, data: st.DataObject) -> None:
     """Requests that no two nodes share leave nothing for names to decide."""
