@@ -5,6 +5,7 @@ Suggestions of strategies that name no destination get one here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -95,6 +96,8 @@ _LOOKED_AT = 8
 """Destinations compared for one hot node, or tried for one executor; the coldest first. Where none of them takes
 anything, the others follow: a node may be cold because idle pods have used up its requests.
 """
+_MOST_TRIED = 20_000
+"""Executors of one namespace that are tried on these others in a pass: a user may have thousands that go nowhere."""
 _EQUALLY_LEVELING_POINTS = 5.0
 """Destinations whose predicted scores are this close to the best level equally well: the nearest wins."""
 _SLACK_POINTS = 1.0
@@ -157,6 +160,8 @@ class Search:
     """No source is to end below this score, unless a single executor takes it there."""
     left: float = 0.0
     """Points of a gap that are not closed, unless a single executor closes them."""
+    tried: Counter[str] = field(default_factory=Counter)
+    """By namespace: executors that were tried on others than the coldest nodes."""
 
     def best(
         self, source: UsageNode, targets: Iterable[UsageNode], most: int
@@ -170,7 +175,10 @@ class Search:
         for place, target in enumerate(self._tried(source, targets)):
             if options and place >= _LOOKED_AT:
                 break
-            option, objections = self._towards(source, target, most)
+            giving = source if place < _LOOKED_AT else self._patiently(source)
+            if not giving.executors:
+                break
+            option, objections = self._towards(giving, target, most)
             for objection in objections:
                 refused.setdefault(objection.executor, objection)
             if option is not None:
@@ -179,6 +187,11 @@ class Search:
             return None, tuple(refused.values())
         best = _nearest(options)
         return best, tuple(each for name, each in refused.items() if name not in best.chosen.names)
+
+    def _patiently(self, source: UsageNode) -> UsageNode:
+        """The source with those of its movable executors that may be tried once more."""
+        left = tuple(executor for executor, _ in movable(source) if _may_try(executor.name, self.tried))
+        return replace(source, executors=left)
 
     def _tried(self, source: UsageNode, targets: Iterable[UsageNode]) -> Iterator[UsageNode]:
         """The coldest `targets`, then those of the others that have room for something of the source."""
@@ -255,6 +268,13 @@ class Search:
             if reason is not None:
                 return name, reason
         return None
+
+
+def _may_try(executor: str, tried: Counter[str]) -> bool:
+    """Whether its namespace may try once more, which is counted."""
+    namespace = executor.partition("/")[0]
+    tried[namespace] += 1
+    return tried[namespace] <= _MOST_TRIED
 
 
 def _coldest_first(cold: Sequence[UsageNode], executors: Sequence[str], terms: Terms) -> Iterator[UsageNode]:
@@ -354,6 +374,8 @@ class _Completion:
     terms: Terms
     ruling: Ruling
     arriving: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    tried: Counter[str] = field(default_factory=Counter)
+    """As in `Search`."""
 
     def of(self, suggestion: Suggestion) -> Suggestion | Refused:
         """The suggestion with everything filled in and its effect noted, or why it is not followed."""
@@ -384,7 +406,10 @@ class _Completion:
         others = {named.name if named is not None else "", suggestion.source}
         open_nodes = [node for node in self.nodes.values() if node.receives and node.name not in others]
         coldest = sorted(open_nodes, key=lambda node: (self.scores[node.name], node.name))
-        yield from _coldest_first(coldest, [suggestion.executor], self.terms)
+        for place, node in enumerate(_coldest_first(coldest, [suggestion.executor], self.terms)):
+            if place >= _LOOKED_AT and not _may_try(suggestion.executor, self.tried):
+                return
+            yield node
 
     def _objection(self, name: str, target: UsageNode, before: Gap, after: Gap) -> tuple[Reason, str] | None:
         if not target.receives:

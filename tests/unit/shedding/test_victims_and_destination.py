@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -7,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model.reason import Reason
-from ballast.shedding.load import AnythingGoes, Suggestion, UsageNode
+from ballast.shedding import victims_and_destination
+from ballast.shedding.load import AnythingGoes, Suggestion, UsageExecutor, UsageNode
 from ballast.shedding.victims_and_destination import (
     Combination,
     Item,
@@ -274,6 +276,42 @@ def test_where_the_coldest_eight_take_nothing_one_that_has_room_is_found() -> No
     (made,), _ = completed([unload("hot/0")], usage_pool(HOT, *FULL, free), FullNodes(*NAMES))
     assert made.target == "free"
     assert search(*FULL, free, full=NAMES) == "free"
+
+
+class Fussy(FullNodes):
+    """Executors of `many` go nowhere, although nodes have room for them."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
+        self.asked = 0
+
+    def takes(self, executor: str, target: str) -> bool:
+        return executor.startswith("many/") or super().takes(executor, target)
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        many = executor.startswith("many/")
+        self.asked += many
+        return Reason.LOCALITY_LOSS if many else super().refusal(executor, target, arriving)
+
+
+def test_executors_that_go_nowhere_are_tried_so_many_times_and_keep_no_others_from_being_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(victims_and_destination, "_MOST_TRIED", 60)
+    full = [used(f"full{number:02}", 10.0) for number in range(40)]
+    nodes = (*full, used("free", 60))
+    own, many = UsageExecutor("own/0", 1.0), tuple(UsageExecutor(f"many/{number}", 1.0) for number in range(5))
+    hot, terms = replace(HOT, executors=(*many, own)), Fussy(*(node.name for node in full))
+    scores = {node.name: node.score for node in (hot, *nodes)}
+    best, _ = Search(scores, terms, low_threshold=15.0, max_unload_ratio=0.5, floor=0.0).best(hot, nodes, 1)
+    assert best is not None
+    assert (best.target.name, best.chosen.names) == ("free", ("own/0",))
+    assert terms.asked == 8 * len(many) + 60
+    terms.asked = 0
+    wanted = [Suggestion(each.name, "hot", None, 90) for each in (*many, own)]
+    made, _ = completed(wanted, usage_pool(hot, *nodes), terms)
+    assert [each.executor for each in made] == ["own/0"]
+    assert terms.asked == 8 * len(many) + 60
 
 
 def test_where_one_of_the_coldest_eight_takes_it_no_other_is_compared_with_it() -> None:
