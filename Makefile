@@ -51,7 +51,7 @@ spark: ## Run the tests of the data on Spark, with a real Prometheus
 	@$(RUN) -m pytest $(TIMED)
 
 cluster: ## Run the tests against the real API server
-	@$(RUN) -m pytest $(BY_FILE) tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
+	@$(RUN) -m pytest -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
 	@$(RUN) -m pytest $(STARVED)
 
 e2e: ## Run the tests with real Spark executors

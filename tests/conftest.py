@@ -17,22 +17,13 @@ settings.load_profile("fixed")
 
 ROOT = Path(__file__).parents[1]
 LONGEST = (
-    "tests/faults/test_operator.py",
-    "tests/cluster/test_operator_crashes.py",
-    "tests/faults/test_gateway.py",
-    "tests/faults/test_moves.py",
-    "tests/cluster/test_operator_failover.py",
-    "tests/cluster/test_quickstart.py",
-    "tests/faults/test_releases.py",
-    "tests/faults/test_api_server.py",
-    "tests/cluster/test_chart_install.py",
     "tests/spark/test_backtest_on_kubernetes.py",
     "tests/spark/test_audit_chaos.py",
     "tests/spark/test_history.py",
     "tests/spark/test_backtest.py",
 )
-"""Files that take longest, though some have few tests. pytest-xdist gives out whole files, by itself those with most
-tests first: with a long file at the end one worker goes on while all others have ended.
+"""Files of tests/spark that take longest, though some have few tests. pytest-xdist gives out whole files, by itself
+those with most tests first: with a long file at the end one worker goes on while all others have ended.
 """
 
 

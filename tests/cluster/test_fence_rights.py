@@ -31,6 +31,7 @@ def chart(installed: Installation) -> Installation:
 @pytest.fixture(scope="module")
 def callers(chart: Installation) -> Iterator[dict[str, Caller]]:
     """The operator, the account that releases, and a tenant who may edit one namespace."""
+    chart.testbed.kubectl("delete", "lease", RELEASE, f"-n={NAMESPACE}", "--ignore-not-found")
     chart.testbed.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant", f"-n={TENANT}")
     with ExitStack() as stack:
         yield {
