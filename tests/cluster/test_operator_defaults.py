@@ -55,7 +55,7 @@ class Scene:
 
     def interval(self) -> None:
         """A round, after which time passes, except while an executor is on its way: pods have the server's times."""
-        self.operator.round()
+        self.operator.reconcile()
         self.driver.step()
         self.driver.await_running()
         if not any(phase in ("Approved", "Leaving", "Arriving") for phase in self.phases()):

@@ -66,7 +66,7 @@ def _rounds_until(on: Stage, holds: Callable[[JSON], bool], what: str) -> JSON:
     """The replacement, once this holds for it; it is not awaited that it runs."""
 
     def look() -> JSON | None:
-        on.operator.round()
+        on.operator.reconcile()
         on.driver.step()
         on.clock.ahead_seconds += 1.0
         return next((pod for pod in on.driver.pods() if not pod["spec"].get("nodeName") and holds(pod)), None)
@@ -197,7 +197,7 @@ def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installa
         operator = hand(installed.testbed, clock=clock, metrics=figures)
         on = Stage(mine, operator, clock, driver, figures)
         try:
-            operator.round()
+            operator.reconcile()
             driver.await_running()
             assert required_labels(mine.pod("spark-volumes-exec-2")) == {ZONE_LABEL: ["b"]}
             driver.grow_old()
@@ -339,7 +339,7 @@ def test_a_field_that_the_operator_would_fight_over_is_called_drift(installed: I
     with stage(installed, "fought-over") as on:
         git.commit("policy.yaml", desired(on.mine.read(BALANCING_POLICY, on.mine.name)))
         git.reconcile()
-        on.operator.round()
+        on.operator.reconcile()
         assert git.drift() == ""
         on.mine.admin.patch(BALANCING_POLICY, on.mine.name, {"spec": {"moves": {"cooldown": "9s"}}})
         assert "cooldown: 9s" in git.drift()
@@ -358,7 +358,7 @@ def test_an_upgrade_and_a_rollback_with_a_set_at_its_gates_and_a_move_under_way_
         with witness.outage():
             installed.upgrade("--set=logging.level=debug")
         after = on.mine.executors(2, application="after")
-        on.operator.round()
+        on.operator.reconcile()
         with witness.outage():
             installed.rollback()
         assert on.outcome("asked")[0] in ("Succeeded", "Failed")

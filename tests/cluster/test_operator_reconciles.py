@@ -1,4 +1,4 @@
-"""Reconciles of the operator on the real API server, with a clock and figures of the test's own."""
+"""Single reconciles on the real API server, with the test's own clock and metrics."""
 
 from __future__ import annotations
 
@@ -354,9 +354,9 @@ def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(insta
                 prometheus.queries.clear()
                 (waiting,) = mine.executors(1, first=number, labels={names.TOPOLOGY: "clicks"})
                 clock.ahead_seconds += 61.0
-                operator.round()
+                operator.reconcile()
                 wait_until(lambda: prometheus.queries, what=f"Prometheus is asked, and answers: {name}")
-                operator.round()
+                operator.reconcile()
                 assert not mine.gated(waiting), name
                 assert required_labels(mine.pod(waiting)), name
             assert operator.metric("ballast_passes_total", policy="lied-to", result="error") == 0.0

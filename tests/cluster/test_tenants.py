@@ -77,7 +77,7 @@ def test_task_slots_that_a_tenant_claims_fail_no_pass(installed: Installation) -
         operator = hand(installed.testbed, clock=Clock(ahead_seconds=5.0), metrics=metrics)
         try:
             placed = others.executors(2, nodeSelector={POOL_LABEL: mine.name})
-            operator.round()
+            operator.reconcile()
             others.nodes_of(placed)
             assert all(ZONE_LABEL in required_labels(others.pod(name)) for name in placed)
             condition = mine.condition(BALANCING_POLICY, "Ready")
@@ -101,9 +101,9 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
     operator = hand(installed.testbed, clock=clock, metrics=MetricsReader(mine.admin, namespace=NAMESPACE))
     try:
         placed = mine.executors(2, labels=APP)
-        operator.round()
+        operator.reconcile()
         (first,) = {node[0] for node in mine.nodes_of(placed)}
-        operator.round()
+        operator.reconcile()
         wait_until(lambda: prometheus.queries, what="Prometheus is asked")
         assert verdict(mine, "MetricsAvailable") == "QueryNotAllowed"
         assert verdict(mine, "ExternalFound") == "ExternalNamespaceNotAllowed"
@@ -120,11 +120,11 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
         assert tenant.patch(BALANCING_POLICY, mine.name, allowed).code == 403
         mine.admin.patch(BALANCING_POLICY, mine.name, allowed)
         placed = mine.executors(2, first=3, labels=APP)
-        operator.round()
+        operator.reconcile()
         assert {node[0] for node in mine.nodes_of(placed)} == {other}
         assert verdict(mine, "ExternalFound") is None
         clock.ahead_seconds += 61.0
-        operator.round()
+        operator.reconcile()
         wait_until(lambda: [query for query in prometheus.queries if QUERY in query], what="Prometheus is asked for it")
     finally:
         operator.close()

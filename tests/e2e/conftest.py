@@ -37,7 +37,7 @@ FIRST = ("test_running_job.py", "test_replay.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is told of the running job comes before any executor is replaced: Spark may leave a new one without tasks.
+    """Tests of the running job come before those that replace an executor: Spark may leave a new one without tasks.
 
     The replay comes before other jobs: a history has no word of deletions, so it would count their executors.
     """

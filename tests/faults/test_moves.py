@@ -54,7 +54,7 @@ def assert_placed(on: Stage, others: Pool, *, rounds: int = 3) -> None:
     placed = others.executors(2)
     for _ in range(rounds):
         on.clock.ahead_seconds += 1.0
-        on.operator.round()
+        on.operator.reconcile()
     assert not any(others.gated(name) for name in placed)
     assert all(required_labels(others.pod(name)) for name in placed)
 
@@ -70,7 +70,7 @@ def test_a_namespace_that_is_deleted_while_an_executor_moves_delays_no_other(ins
             assert_placed(on, others)
             for _ in range(10):
                 on.clock.ahead_seconds += 1.0
-                on.operator.round()
+                on.operator.reconcile()
             assert len(on.operator.fate.writes) - written < 40, "it writes without end"
 
 
@@ -164,7 +164,7 @@ def test_a_webhook_that_is_in_the_way_of_releases_delays_no_other_namespace(
 
 
 def _asked(on: Stage, hook: Webhook) -> bool:
-    on.operator.round()
+    on.operator.reconcile()
     return hook.asked > 0
 
 
@@ -182,7 +182,7 @@ def test_a_flood_of_junk_moves_delays_no_executor_at_its_gate(installed: Install
             statuses = on.operator.fate.writes[before:].count("patch ExecutorMove status")
             assert 0 < statuses <= 3 * MOST
             on.ask("asked", on.executor(HOT))
-            on.operator.round()
+            on.operator.reconcile()
             assert on.move("asked")["status"]["phase"] == "Leaving", "another namespace's move has its turn at once"
             assert len(witness.evicted()) == 1
 

@@ -321,7 +321,7 @@ class ClusterState:
         """None for a move by hand that exceeds the quota."""
         reason = (raw.get("spec") or {}).get("reason") or {}
         own = reason.get("strategy", BY_HAND) != BY_HAND
-        return _lean(raw) if own or self._move_quota.admit(raw, 1) else None
+        return _lean(raw) if own or self._move_quota.admits(raw) else None
 
     def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource | None:
         """None for a topology that exceeds the quota."""

@@ -187,7 +187,7 @@ class Claims:
     awaited: Mapping[str | Profile, str]
     """Policies by the uid of the executor, or by the profile of those, that a move of theirs waits for."""
     _templates: dict[str, set[Constraints]] = field(default_factory=lambda: defaultdict(set))
-    """By namespace, those of executors that were looked at (MOST_TEMPLATES)."""
+    """Of the executors whose pool was worked out, by namespace; MOST_TEMPLATES of each."""
 
     @classmethod
     def of(cls, objects: ClusterObjects, pools: Pools, awaited: Mapping[str | Profile, str]) -> Claims:

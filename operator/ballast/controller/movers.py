@@ -388,23 +388,20 @@ class Movers:
         return None if pods is None else context.with_pods(orders.namespace, application, pods)
 
     def _effect(self, step: Step, each: OpenMove, context: Context) -> float | None:
-        """Do what the step asks for; returns when to look again."""
-        if step.effect is None:
-            return step.wake_at
-        self._act(step.effect, each, context)
-        return self._clock() + 1.0
+        """Do what the step asks for; returns when to look again.
 
-    def _act(self, effect: Effect, each: OpenMove, context: Context) -> None:
-        """Without waiting long for the answer: a webhook may take as long as it likes, and others' executors are gated.
-
+        It does not wait long for the answer: a webhook may take as long as it likes, and others' executors are gated.
         As long as there is none, nothing more is decided about the move.
         """
+        if (effect := step.effect) is None:
+            return step.wake_at
         self._bulkhead.map(
             lambda move: self._do(effect, move, context),
             [each],
             key=lambda move: move.key,
             namespace=lambda move: move.state.orders.namespace,
         )
+        return self._clock() + 1.0
 
     def _do(self, effect: Effect, each: OpenMove, context: Context) -> None:
         namespace, key = each.state.orders.namespace, each.key

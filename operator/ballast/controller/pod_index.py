@@ -125,8 +125,8 @@ class PodIndex:
         return replace(pod, held=replace(held, node_affinity=None, unread=True))
 
     def _learn(self, pod: Pod) -> None:
-        for value, size in _demands(pod):
-            self._demand_quota.add(pod.namespace, value, size)
+        for value in _demands(pod):
+            self._demand_quota.add(pod.namespace, value, _size(value))
         if _is_single(pod):
             self._single[pod.uid] = pod
             return
@@ -136,7 +136,7 @@ class PodIndex:
             self._stale_sums.add(pod.node)
 
     def _forget(self, pod: Pod) -> None:
-        for value, _ in _demands(pod):
+        for value in _demands(pod):
             self._demand_quota.remove(pod.namespace, value)
         if self._single.pop(pod.uid, None) is not None:
             return
@@ -156,12 +156,15 @@ class PodIndex:
         self._sums[node] = requested.on(node)
 
 
-def _demands(pod: Pod) -> Iterator[tuple[object, int]]:
-    """What it demands of nodes, with the size; pods of one template share it."""
-    yield pod.constraints, pod.constraints.size
-    affinity: Any = None if pod.held is None else pod.held.node_affinity
-    if affinity is not None:
-        yield affinity, len(marshal.dumps(affinity, 2))
+def _demands(pod: Pod) -> Iterator[Constraints | Mapping[str, Any]]:
+    """What it demands of nodes; pods of one template share it."""
+    yield pod.constraints
+    if pod.held is not None and pod.held.node_affinity is not None:
+        yield pod.held.node_affinity
+
+
+def _size(demand: Any) -> int:
+    return demand.size if isinstance(demand, Constraints) else len(marshal.dumps(demand, 2))
 
 
 def _is_single(pod: Pod) -> bool:

@@ -64,17 +64,20 @@ class Quota:
         self._freed: set[str] = set()
         """Namespaces that use less than when `retriable` was last called."""
 
-    def admit(self, raw: JSON, size: int) -> bool:
-        """Whether the object, of that size, is within the quota. Its size replaces the one that it had before."""
-        metadata = raw["metadata"]
-        uid, namespace = metadata["uid"], metadata.get("namespace") or ""
+    def admit(self, uid: str, *, namespace: str, name: str, size: int) -> bool:
+        """Whether an object of that size is within the quota. Its size replaces the one that it had before."""
         self.remove(uid)
         if self._used[namespace] + size > self._most:
-            self._refused[uid] = namespace, metadata["name"]
+            self._refused[uid] = namespace, name
             return False
         self._admitted[uid] = namespace, size
         self._used[namespace] += size
         return True
+
+    def admit_object(self, raw: JSON, size: int) -> bool:
+        metadata = raw["metadata"]
+        namespace = metadata.get("namespace") or ""
+        return self.admit(metadata["uid"], namespace=namespace, name=metadata["name"], size=size)
 
     def remove(self, uid: str) -> None:
         self._refused.pop(uid, None)
@@ -110,7 +113,18 @@ class TopologyQuota(Quota):
         super().__init__(kinds.SPARK_TOPOLOGY, TOPOLOGY_BYTES, f"{TOPOLOGY_BYTES >> 20} MiB of specs")
 
     def admits(self, raw: JSON) -> bool:
-        return self.admit(raw, max(LEAST_TOPOLOGY_BYTES, len(msgspec.json.encode(raw.get("spec")))))
+        size = max(LEAST_TOPOLOGY_BYTES, len(msgspec.json.encode(raw.get("spec"))))
+        return self.admit_object(raw, size)
+
+
+class MoveQuota(Quota):
+    """For moves by hand."""
+
+    def __init__(self) -> None:
+        super().__init__(kinds.EXECUTOR_MOVE, MOVES_BY_HAND, f"{MOVES_BY_HAND} by hand")
+
+    def admits(self, raw: JSON) -> bool:
+        return self.admit_object(raw, 1)
 
 
 class LabelQuota(Quota):
@@ -123,8 +137,7 @@ class LabelQuota(Quota):
         if size <= USUAL_LABEL_BYTES:
             self.remove(pod.uid)
             return True
-        metadata = {"uid": pod.uid, "namespace": pod.namespace, "name": pod.name}
-        return self.admit({"metadata": metadata}, size - USUAL_LABEL_BYTES)
+        return self.admit(pod.uid, namespace=pod.namespace, name=pod.name, size=size - USUAL_LABEL_BYTES)
 
 
 class TemplateQuota:
@@ -161,10 +174,3 @@ class TemplateQuota:
             self._used[namespace] -= self._sizes.pop(key)
             if not self._used[namespace]:
                 del self._used[namespace]
-
-
-class MoveQuota(Quota):
-    """For moves by hand."""
-
-    def __init__(self) -> None:
-        super().__init__(kinds.EXECUTOR_MOVE, MOVES_BY_HAND, f"{MOVES_BY_HAND} by hand")

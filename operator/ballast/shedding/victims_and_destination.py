@@ -278,7 +278,7 @@ def _may_try(executor: str, tried: Counter[str]) -> bool:
 
 
 def _coldest_first(cold: Sequence[UsageNode], executors: Sequence[str], terms: Terms) -> Iterator[UsageNode]:
-    """`cold`: nodes, the coldest first. After those that are always looked at, only ones that have room follow."""
+    """`cold`: the coldest node first. Beyond the first `_LOOKED_AT`, only nodes that have room."""
     yield from cold[:_LOOKED_AT]
     for node in cold[_LOOKED_AT:]:
         if any(terms.takes(executor, node.name) for executor in executors):

@@ -1,4 +1,4 @@
-"""The operator's reconciles in this process: with a clock of ours, figures of ours, and an end at any write."""
+"""The operator in this process, with the test's own clock and metrics. It can be stopped at any write."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Hand:
     fate: Fate
     telemetry: Telemetry
 
-    def round(self) -> None:
+    def reconcile(self) -> None:
         self.fate.reconciles.append(len(self.fate.writes))
         self.reconciler.run()
 

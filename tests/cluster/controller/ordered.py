@@ -63,10 +63,10 @@ class Stage:
         return status if status.get("phase") in ENDED else None
 
     def until(self, look: Callable[[], JSON | None], what: str) -> JSON:
-        """Reconciles until `look` finds something; whoever left is replaced, and time passes while it settles."""
+        """Reconcile until `look` finds something. Executors that left are replaced, and the clock goes on."""
 
         def once() -> JSON | None:
-            self.operator.round()
+            self.operator.reconcile()
             self.driver.step()
             self.driver.await_running()
             self.clock.ahead_seconds += 1.0

@@ -85,7 +85,7 @@ class Scene:
         self.driver = Driver(self.mine, self.name, self.executors, {names.TOPOLOGY: self.name})
 
     def live(self, fate: Fate, done: Callable[[Scene], bool]) -> Fate:
-        """Reconciles until `done`, in a second life if the first one ends; the fate of the first."""
+        """Reconcile until `done`, with a second operator if the first one ends; returns the fate of the first."""
         for one in (fate, Fate()):
             operator = hand(self.installed.testbed, clock=self.clock, metrics=self.metrics, fate=one)
             try:
@@ -108,11 +108,11 @@ class Scene:
             explain=lambda: f"{self.picture()} {self.refusals()}",
         )
         self.clock.ahead_seconds += A_MINUTE
-        operator.round()
+        operator.reconcile()
 
     def _round(self, operator: Hand) -> bool:
         """One more, after which the play may have come to its end."""
-        operator.round()
+        operator.reconcile()
         self.driver.step()
         self.driver.await_running()
         return False

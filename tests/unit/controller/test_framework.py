@@ -120,7 +120,7 @@ def deep_move(name: str, levels: int) -> str:
 
 @pytest.mark.parametrize("levels", [600, 2000])
 async def test_an_object_that_nests_too_deeply_for_python_is_heard_of_like_others(tmp_path: Path, levels: int) -> None:
-    """Whoever creates moves may write managedFields of any depth: kopf ended, whatever it watched."""
+    """A user who creates moves may nest their managedFields to any depth, and kopf ended."""
     listed = f'{{"kind":"List","metadata":{{"resourceVersion":"2"}},"items":[{deep_move("listed", levels)}]}}'
     changed = f'{{"type":"ADDED","object":{deep_move("m", levels)}}}'
     known = ApiServer(Answer(text=changed), NOTHING_NEW)

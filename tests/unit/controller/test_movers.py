@@ -446,18 +446,26 @@ def test_of_moves_whose_policy_is_gone_those_that_ended_long_ago_are_deleted(poo
     assert set(pool.moves) == {"m2"}, "it was refused an hour later"
 
 
-def test_an_executor_that_the_server_no_longer_has_is_not_evicted_although_the_watch_shows_it(
-    pool: Stage, tmp_path: Path
-) -> None:
+def rereading(pool: Stage, folder: Path, *, until: Event | None = None) -> list[tuple[str, str, str]]:
+    """Pods are read again, as none; what is asked for. `until`: no answer comes before."""
     asked = list[tuple[str, str, str]]()
 
     def reread(namespace: str, application: str, name: str) -> list[Pod]:
         asked.append((namespace, application, name))
+        if until is not None:
+            until.wait(30)
         return []
 
-    client = pool.script.client(tmp_path)
+    client = pool.script.client(folder)
     events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=lambda error: pytest.fail(str(error)))
-    pool.movers = Movers(client, events=events, telemetry=pool.telemetry, clock=lambda: NOW, reread=reread)
+    pool.movers = Movers(client, events=events, telemetry=pool.telemetry, clock=lambda: pool.now, reread=reread)
+    return asked
+
+
+def test_an_executor_that_the_server_no_longer_has_is_not_evicted_although_the_watch_shows_it(
+    pool: Stage, tmp_path: Path
+) -> None:
+    asked = rereading(pool, tmp_path)
     pool.run()
     assert pool.phase("m1") == ("Expired", "ExecutorGone")
     assert EVICT not in pool.done()
@@ -466,16 +474,8 @@ def test_an_executor_that_the_server_no_longer_has_is_not_evicted_although_the_w
 
 def test_pods_that_take_long_to_be_read_again_are_not_waited_for(pool: Stage, tmp_path: Path) -> None:
     """An application may have hundreds of pods of a megabyte, and executors of others are gated meanwhile."""
-    let, asked = Event(), []
-
-    def reread(namespace: str, application: str, name: str) -> list[Pod]:
-        asked.append((namespace, application, name))
-        let.wait(30)
-        return []
-
-    client = pool.script.client(tmp_path)
-    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=lambda error: pytest.fail(str(error)))
-    pool.movers = Movers(client, events=events, telemetry=pool.telemetry, clock=lambda: pool.now, reread=reread)
+    let = Event()
+    asked = rereading(pool, tmp_path, until=let)
     began = time.monotonic()
     assert pool.run() == NOW + 1.0
     assert time.monotonic() - began < 10.0
@@ -488,19 +488,12 @@ def test_pods_that_take_long_to_be_read_again_are_not_waited_for(pool: Stage, tm
 
 
 def test_an_answer_that_came_too_long_ago_is_not_used(pool: Stage, tmp_path: Path) -> None:
-    let, asked = Event(), []
-
-    def reread(namespace: str, application: str, name: str) -> list[Pod]:
-        asked.append((namespace, application, name))
-        let.wait(30)
-        return []
-
-    client = pool.script.client(tmp_path)
-    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=lambda error: pytest.fail(str(error)))
-    pool.movers = Movers(client, events=events, telemetry=pool.telemetry, clock=lambda: pool.now, reread=reread)
+    let = Event()
+    asked = rereading(pool, tmp_path, until=let)
     pool.run()
     let.set()
-    time.sleep(0.2)
+    (found,), _ = read_moves((pool.moves["m1"],))
+    wait_until(lambda: not pool.movers._reading.under_way(found.key), what="the answer comes", timeout_seconds=10)
     pool.now += 6.0
     wait_until(lambda: pool.run() is None, what="they are read again", timeout_seconds=10)
     assert len(asked) == 2

@@ -168,7 +168,7 @@ def test_pinned_is_what_we_required_not_what_its_owner_did() -> None:
         ({}, [], None),
         ({"nominatedNodeName": "n1"}, [NOMINATED_BY_US], Nomination("n1", ours=True)),
         ({"nominatedNodeName": "n1"}, [{**NOMINATED_BY_US, "manager": "other"}], Nomination("n1", ours=False)),
-        # Nobody has written it: its author has emptied managedFields.
+        # Its author has emptied managedFields, so no manager is named.
         ({"nominatedNodeName": "n1"}, [], Nomination("n1", ours=True)),
         ({"nominatedNodeName": "n1"}, [by_us("2026-11-21T10:05:00Z")], Nomination("n1", ours=True)),
         ({}, [NOMINATED_BY_US], None),
