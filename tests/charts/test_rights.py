@@ -15,7 +15,6 @@ OPERATOR_EVERYWHERE = {
     "nodes": WATCH,
     "namespaces": WATCH,
     "persistentvolumes": WATCH,
-    "persistentvolumeclaims": WATCH,
     "pods": READ | {"patch", "delete"},
     "pods/status": PATCH,
     "pods/eviction": frozenset({"create"}),

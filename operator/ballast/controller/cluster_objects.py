@@ -13,7 +13,7 @@ from ballast.controller.quota import Excess, TopologyQuota
 from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
-from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound
 from ballast.kube.kinds import Kind
@@ -98,11 +98,10 @@ class ClusterLister:
     def _lists(self) -> Lists:
         pods = self._list(kinds.POD, self._pods.read)
         mounting = any(pod.claims for pod in pods)
-        claims = self._list(kinds.CLAIM, read_claim) if mounting else []
         volumes = self._list(kinds.VOLUME, read_volume) if mounting else []
         namespaces = dict(self._list(kinds.NAMESPACE, _labeled, metadata_only=True))
         nodes = self._list(kinds.NODE, self._nodes.read)
-        return Lists(pods, nodes, namespaces, Volumes.of(claims, volumes))
+        return Lists(pods, nodes, namespaces, Volumes.of(volumes))
 
     def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:
         return read_list(self._client, Query(kind, metadata_only=metadata_only), read).items

@@ -1,6 +1,6 @@
 """The cluster as the watches tell of it, in memory: a pass takes an immutable copy (ClusterObjects) instead of listing.
 
-Pods, nodes, namespaces and, once an executor mounts a claim, claims and volumes come from informers. kopf's handlers
+Pods, nodes, namespaces and, once an executor mounts a claim, volumes come from informers. kopf's handlers
 bring the objects of our own kinds; since kopf does not say how old its watches are, and reports no object that vanished
 during a re-list, these few objects are listed as well, now and then, and whatever kopf missed is noticed.
 
@@ -28,7 +28,7 @@ from ballast.controller.quota import Excess, MoveQuota, Quota, TopologyQuota
 from ballast.errors import InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
-from ballast.kube.constraint_reader import Claim, Volume, Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volume, Volumes, read_volume
 from ballast.kube.document import JSON, too_long
 from ballast.kube.errors import NotFound, Unavailable
 from ballast.kube.informer import Informer, Store, Timing, number
@@ -84,7 +84,6 @@ class ClusterState:
         self._namespaces = self._informer(
             Query(kinds.NAMESPACE, metadata_only=True), _namespace, self._namespace_changed
         )
-        self._claims = self._informer(Query(kinds.CLAIM), read_claim, _unnoticed)
         self._volumes = self._informer(Query(kinds.VOLUME), read_volume, _unnoticed)
         self._moves: Store[JSON | None] = Store(self._move, self._move_changed)
         self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
@@ -281,13 +280,12 @@ class ClusterState:
         return Lists(pods, nodes, labels, self._mounted(pods, patience_seconds), others)
 
     def _mounted(self, pods: Iterable[Pod], patience_seconds: float) -> Volumes:
-        """Claims and volumes are watched from the first pod on that mounts a claim."""
+        """Volumes are watched from the first pod on that mounts a claim."""
         if not any(pod.claims for pod in pods):
-            return Volumes({}, {})
-        for each in (self._claims, self._volumes):
-            self._start(each)
-            self._await(each, patience_seconds)
-        return Volumes.of(self._claims.store.values(), self._volumes.store.values())
+            return Volumes()
+        self._start(self._volumes)
+        self._await(self._volumes, patience_seconds)
+        return Volumes.of(self._volumes.store.values())
 
     def _start(self, informer: Informer[Any]) -> None:
         with self._mounting:
@@ -342,7 +340,7 @@ class ClusterState:
             self._notify()
 
 
-def _unnoticed(before: Claim | Volume | None, after: Claim | Volume | None) -> None:
+def _unnoticed(before: Volume | None, after: Volume | None) -> None:
     del before, after
 
 

@@ -48,13 +48,13 @@ _MOST_NAMED = 12
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What is known of the cluster: every pod, every node, each namespace's labels, claims and volumes."""
+    """What is known of the cluster: every pod, every node, each namespace's labels, and volumes."""
 
     pods: Sequence[Pod]
     """All pods, except those that `others` sums up."""
     nodes: Sequence[NodeFacts]
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    volumes: Volumes = field(default_factory=lambda: Volumes({}, {}))
+    volumes: Volumes = field(default_factory=Volumes)
     others: OtherPods = field(default_factory=OtherPods)
 
     def pod(self, uid: str) -> Pod | None:

@@ -19,7 +19,7 @@ from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
-from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import Forbidden
 from ballast.kube.kinds import Kind
@@ -145,7 +145,7 @@ def look(client: Client, *, prometheus: str | None, rack_label: str | None, cloc
     resource = _assumed(prometheus, rack_label)
     pods = _listed(client, kinds.POD, PodReader().read)
     nodes = _listed(client, kinds.NODE, NodeReader().read)
-    volumes, problems = _volumes(client) if any(pod.claims for pod in pods) else (Volumes({}, {}), ())
+    volumes, problems = _volumes(client) if any(pod.claims for pod in pods) else (Volumes(), ())
     policy = policy_from(resource, {node.name: node.labels for node in nodes})
     figures = MetricsReader(client, namespace="", more=SHUFFLE)
     now = clock()
@@ -180,10 +180,9 @@ def _assumed(prometheus: str | None, rack_label: str | None) -> BalancingPolicy:
 
 def _volumes(client: Client) -> tuple[Volumes, tuple[str, ...]]:
     try:
-        claims, volumes = _listed(client, kinds.CLAIM, read_claim), _listed(client, kinds.VOLUME, read_volume)
+        return Volumes.of(_listed(client, kinds.VOLUME, read_volume)), ()
     except Forbidden as error:
-        return Volumes({}, {}), (f"volumes are left out, which may tie executors to zones: {error.message}",)
-    return Volumes.of(claims, volumes), ()
+        return Volumes(), (f"volumes are left out, which may tie executors to zones: {error.message}",)
 
 
 def _listed(client: Client, kind: Kind, read: Callable[[JSON], T]) -> list[T]:

@@ -1,13 +1,14 @@
 """What a pod's spec and the persistent volumes behind its claims demand of the node, read from their JSON.
 
-Pods of one template share one value.
+Pods of one template share one value. Claims are not read: a volume names the claim that it is bound to, and any user
+may create claims, thousands of them and as long as etcd takes.
 """
 
 from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ballast.kube.document import JSON
 from ballast.kube.shared_values import SharedValues
@@ -92,54 +93,42 @@ _ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.i
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    namespace: str
-    name: str
-    volume: str | None
-    """The persistent volume it is bound to."""
-
-
-@dataclass(frozen=True, slots=True)
 class Volume:
-    name: str
+    claim: tuple[str, str] | None
+    """Namespace and name of the claim that it is bound to."""
     terms: tuple[Term, ...]
     """Its node affinity; empty when it can be reached from everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """Claims and volumes of the cluster, looked up by a pod's claim names."""
+    """The cluster's volumes, looked up by a pod's claim names."""
 
-    claims: Mapping[tuple[str, str], Claim]
-    volumes: Mapping[str, Volume]
+    terms: Mapping[tuple[str, str], tuple[Term, ...]] = field(default_factory=dict)
+    """Of those that can't be reached from everywhere, by namespace and name of the claim."""
 
     @classmethod
-    def of(cls, claims: Iterable[Claim], volumes: Iterable[Volume]) -> Volumes:
-        return cls({(c.namespace, c.name): c for c in claims}, {v.name: v for v in volumes})
+    def of(cls, volumes: Iterable[Volume]) -> Volumes:
+        return cls({each.claim: each.terms for each in volumes if each.claim is not None and each.terms})
 
     def node_terms(self, namespace: str, claims: tuple[str, ...]) -> tuple[tuple[Term, ...], ...]:
         """The terms of each volume that can't be reached from everywhere. A claim not bound yet demands nothing."""
-        found = []
-        for name in claims:
-            claim = self.claims.get((namespace, name))
-            volume = self.volumes.get(claim.volume) if claim and claim.volume else None
-            if volume is not None and volume.terms:
-                found.append(volume.terms)
-        return tuple(found)
-
-
-def read_claim(claim: JSON) -> Claim:
-    metadata = claim["metadata"]
-    return Claim(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        volume=(claim.get("spec") or {}).get("volumeName") or None,
-    )
+        keys = ((namespace, name) for name in claims)
+        return tuple(self.terms[key] for key in keys if key in self.terms)
 
 
 def read_volume(volume: JSON) -> Volume:
-    affinity = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
-    return Volume(volume["metadata"]["name"], terms(affinity) or _zone_terms(volume["metadata"].get("labels") or {}))
+    spec, metadata = volume.get("spec") or {}, volume["metadata"]
+    affinity = (spec.get("nodeAffinity") or {}).get("required")
+    return Volume(_bound(volume), terms(affinity) or _zone_terms(metadata.get("labels") or {}))
+
+
+def _bound(volume: JSON) -> tuple[str, str] | None:
+    """A volume keeps the reference to a claim that is gone (`Released`), whose name another claim may have by now."""
+    if (volume.get("status") or {}).get("phase") != "Bound":
+        return None
+    claim = volume["spec"]["claimRef"]
+    return claim["namespace"], claim["name"]
 
 
 def _zone_terms(labels: Mapping[str, str]) -> tuple[Term, ...]:

@@ -22,9 +22,8 @@ def world() -> World:
     found.put("nodes", node("node-1"), node("node-2", unschedulable=True))
     found.put("namespaces", *({"metadata": {"name": name, "labels": {"team": name}}} for name in ("analytics", "web")))
     found.put("pods", streaming(1, node="node-1", volumes=[data]), executor(2, gates=[GATE]), driver(), pod("other"))
-    claim = {"name": "data", "namespace": "analytics"}
-    found.put("persistentvolumeclaims", {"metadata": claim, "spec": {"volumeName": "pv-1"}})
-    found.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": {"nodeAffinity": LOCAL}})
+    volume = {"claimRef": {"name": "data", "namespace": "analytics"}, "nodeAffinity": LOCAL}
+    found.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": volume, "status": {"phase": "Bound"}})
     for number, name in enumerate(("first", "second")):
         spec = {"nodeSelector": {"matchLabels": {"pool": name}}}
         created = f"2026-01-0{2 - number}T00:00:00Z"

@@ -11,7 +11,7 @@ from ballast.controller.ends import Rates, declared
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe, remarks
-from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import (
@@ -56,7 +56,7 @@ def look(
     read = [reader.read(pod) for pod in pods]
     facts = [node_reader.read(each) for each in (NODES if nodes is None else nodes)]
     return observe(
-        Lists(read, facts, NAMESPACES, volumes or Volumes({}, {})),
+        Lists(read, facts, NAMESPACES, volumes or Volumes()),
         Policy("streaming"),
         pool=pool or Pool(),
         topologies=topologies or [],
@@ -154,18 +154,21 @@ def test_usage_is_joined_by_name() -> None:
 
 
 def test_volumes_bind_an_executor_to_where_they_are() -> None:
-    claim = {
-        "metadata": {"namespace": "analytics", "name": "data", "ownerReferences": [{"kind": "Pod", "uid": "d"}]},
-        "spec": {"volumeName": "pv-1"},
-    }
     terms = [{"matchExpressions": [expression("topology.kubernetes.io/zone", "b")]}]
-    volume = {"metadata": {"name": "pv-1"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}
+    volume = {
+        "metadata": {"name": "pv-1"},
+        "spec": {
+            "claimRef": {"namespace": "analytics", "name": "data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        },
+        "status": {"phase": "Bound"},
+    }
     mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     owner = [{"kind": "Pod", "uid": "d", "controller": True}]
     found = look(
         executor(1, volumes=mounted, owners=owner),
         executor(2),
-        volumes=Volumes.of([read_claim(claim)], [read_volume(volume)]),
+        volumes=Volumes.of([read_volume(volume)]),
     ).snapshot
     bound, free = found.executors
     assert [bound.constraints.volumes_reach(n.labels, n.name) for n in found.nodes] == [False, True]

@@ -6,42 +6,46 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ballast.kube.constraint_reader import MOST_DEMANDS, MOST_VALUES, ConstraintReader, Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import MOST_DEMANDS, MOST_VALUES, ConstraintReader, Volumes, read_volume
 from ballast.model import Constraints, Requirement, Toleration
 from tests.unit.kube.builders import expression, required
 
-
-def claim(name: str = "data", *, volume: str | None = "pv-1") -> dict[str, Any]:
-    spec = {"volumeName": volume} if volume else {}
-    return {"metadata": {"namespace": "analytics", "name": name}, "spec": spec}
+CLAIM = {"namespace": "analytics", "name": "data", "uid": "c"}
 
 
-def volume(*terms: dict[str, Any], labels: dict[str, str] | None = None) -> dict[str, Any]:
+def volumes(
+    *terms: dict[str, Any], labels: dict[str, str] | None = None, phase: str = "Bound", claim: Any = CLAIM
+) -> Volumes:
+    """One."""
     affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": list(terms)}}} if terms else {}
-    return {"metadata": {"name": "pv-1", "labels": labels or {}}, "spec": affinity}
-
-
-def volumes(a_claim: dict[str, Any], a_volume: dict[str, Any]) -> Volumes:
-    return Volumes.of([read_claim(a_claim)], [read_volume(a_volume)])
+    spec = affinity | ({"claimRef": claim} if claim else {})
+    raw = {"metadata": {"name": "pv-1", "labels": labels or {}}, "spec": spec, "status": {"phase": phase}}
+    return Volumes.of([read_volume(raw)])
 
 
 ZONE_A = ((Requirement("zone", "In", ("a",)),),)
 
 
 def test_a_bound_claim_demands_what_its_volume_demands() -> None:
-    found = volumes(claim(), volume({"matchExpressions": [expression("zone", "a")]}))
+    found = volumes({"matchExpressions": [expression("zone", "a")]})
     assert found.node_terms("analytics", ("data",)) == (ZONE_A,)
 
 
 def test_unbound_unknown_and_everywhere_reachable_claims_demand_nothing() -> None:
-    local = volume({"matchExpressions": [expression("zone", "a")]})
-    assert volumes(claim(volume=None), local).node_terms("analytics", ("data",)) == ()
-    assert volumes(claim(), volume()).node_terms("analytics", ("data", "other")) == ()
-    assert volumes(claim(), local).node_terms("elsewhere", ("data",)) == ()
+    local = {"matchExpressions": [expression("zone", "a")]}
+    assert volumes(local, phase="Available", claim=None).node_terms("analytics", ("data",)) == ()
+    assert volumes().node_terms("analytics", ("data", "other")) == ()
+    assert volumes(local).node_terms("elsewhere", ("data",)) == ()
+
+
+@pytest.mark.parametrize("phase", ["Available", "Released", "Failed"])
+def test_a_volume_whose_claim_is_gone_or_not_bound_yet_demands_nothing_of_a_claim_of_that_name(phase: str) -> None:
+    found = volumes({"matchExpressions": [expression("zone", "a")]}, phase=phase)
+    assert found.node_terms("analytics", ("data",)) == ()
 
 
 def test_a_zone_label_stands_in_for_node_affinity() -> None:
-    found = volumes(claim(), volume(labels={"topology.kubernetes.io/zone": "a__b"}))
+    found = volumes(labels={"topology.kubernetes.io/zone": "a__b"})
     assert found.node_terms("analytics", ("data",)) == (
         ((Requirement("topology.kubernetes.io/zone", "In", ("a", "b")),),),
     )
