@@ -33,6 +33,9 @@ def file_name(path: object) -> str:
 class BallastError(Exception):
     """Root of everything that Ballast raises on purpose; its text is fit to be shown to a user."""
 
+    public = False
+    """The text names no tenant's objects."""
+
 
 class InvalidField(BallastError, ValueError):  # noqa: N818 -- says what is wrong, reads well when raised
     """`field` holds `value`, which can't be used; `remedy` says what to write instead.

@@ -76,7 +76,7 @@ def test_an_api_server_that_refuses_writes_is_said_by_the_probe_the_log_and_a_me
     """No status can be written meanwhile, so no condition says it."""
     operator = scene.operator
     with scene.gateway.failing(Fault.READ_ONLY):
-        operator.await_unready("election: update leases", seconds=SAID_SECONDS)
+        operator.await_unready("update leases: HTTP 500", seconds=SAID_SECONDS)
         assert "election: update leases" in operator.log.read_text()
         assert not operator.leads()
         assert operator.metric('ballast_api_requests_total{code="500",resource="leases",verb="update"}')

@@ -30,6 +30,8 @@ T = TypeVar("T")
 class NotInstalledError(BallastError):
     """The server does not know our kinds."""
 
+    public = True
+
     def __init__(self, plural: str) -> None:
         super().__init__(
             f"this cluster knows no {plural}: install the chart, or the definitions alone: "

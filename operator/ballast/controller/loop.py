@@ -258,7 +258,7 @@ class Loop:
     def _after_failure(self, error: Exception, backoff: float) -> float:
         why = str(error) or type(error).__name__
         _LOG.warning("the reconcile ended early, the next one comes in %.0f s: %s", backoff, why)
-        self._pulse.fail(why, alive=isinstance(error, AnotherReleaseError))
+        self._pulse.fail(error, alive=isinstance(error, AnotherReleaseError))
         self._agenda.mark(after_seconds=backoff)
         return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
 

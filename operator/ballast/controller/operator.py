@@ -215,11 +215,11 @@ class Operator:
         led = False
         while not ended.is_set() and (led or not stop.is_set()):
             leading = await in_background(self._election.tick)
-            failed = self._election.last_error is not None
-            if failed:
-                _LOG.warning("election: %s", self._election.last_error)
+            failure = self._election.last_error
+            if failure is not None:
+                _LOG.warning("election: %s", failure)
                 if not leading:
-                    self._pulse.fail(f"election: {self._election.last_error}")
+                    self._pulse.fail(failure)
             elif not leading:
                 self._pulse.beat()
             if leading and not led:
@@ -234,7 +234,7 @@ class Operator:
             led = leading
             self._telemetry.leading.set(int(leading))
             self._telemetry.clock_behind.set(self._clock.behind_seconds)
-            await pause(ended, self._lease.retry_seconds if failed else self._lease.renew_seconds)
+            await pause(ended, self._lease.renew_seconds if failure is None else self._lease.retry_seconds)
 
     def _note_leading(self, *, leading: bool) -> None:
         identity = self._settings.identity

@@ -28,6 +28,8 @@ RETRY_SECONDS = 5.0
 class AnotherReleaseError(BallastError):
     """Another release of Ballast acts in this cluster."""
 
+    public = True
+
 
 class OtherReleases:
     """`switch`: of this release, whose name is `name`. `monotonic`: seconds that nothing sets back."""

@@ -100,11 +100,11 @@ def health_server(pulse: Pulse, *, host: str, port: int) -> PageServer:
 
     async def healthz(request: web.Request) -> web.Response:
         del request
-        return _answer(holds=pulse.alive, why=pulse.failing or "no reconcile has finished for too long")
+        return _answer(holds=pulse.alive, why=pulse.explain("no reconcile has finished for too long"))
 
     async def readyz(request: web.Request) -> web.Response:
         del request
-        return _answer(holds=pulse.ready, why=pulse.failing or "no reconcile has finished yet")
+        return _answer(holds=pulse.ready, why=pulse.explain("no reconcile has finished yet"))
 
     pages: Mapping[str, Page] = {"/healthz": healthz, "/readyz": readyz}
     return PageServer(pages, host=host, port=port, most_connections=_MOST_PROBES)

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
+from ballast.errors import BallastError
 from ballast.kube.client import Action
+from ballast.kube.errors import KubeError
 from ballast.model import Executor, MovePhase, NodeView, Phase, Reason
 from ballast.prometheus import DROPPED
 
@@ -230,7 +232,8 @@ class Pulse:
     expected_seconds: float = 60.0
     """How long a reconcile may take to come."""
     failing: str = ""
-    """Why the last reconcile failed; empty when it did not."""
+    """What kind of failure the last reconcile ended in; empty when it did not fail."""
+    _failed_at: float = 0.0
     started_at: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -240,11 +243,17 @@ class Pulse:
         self.beaten_at, self.failing = self.clock(), ""
         self.expected_seconds = max(60.0, next_in_seconds)
 
-    def fail(self, why: str, *, alive: bool = False) -> None:
+    def fail(self, error: Exception, *, alive: bool = False) -> None:
         """Not ready until the next beat. `alive`: a restart would not help."""
-        self.failing = why
+        self.failing, self._failed_at = _kind(error), self.clock()
         if alive:
             self.beaten_at = self.clock()
+
+    def explain(self, otherwise: str) -> str:
+        """What the probes answer. `otherwise`: if nothing has failed."""
+        if not self.failing:
+            return otherwise
+        return f"{self.failing} ({self.clock() - self._failed_at:.0f} s ago; the log has more)"
 
     @property
     def alive(self) -> bool:
@@ -255,3 +264,10 @@ class Pulse:
     def ready(self) -> bool:
         """Also the last thing that it did went well."""
         return self.beaten_at is not None and self.alive and not self.failing
+
+
+def _kind(error: Exception) -> str:
+    """Without what the error names: pods of every namespace reach the probes, and may not see each other's objects."""
+    if isinstance(error, BallastError) and error.public:
+        return str(error)
+    return error.kind if isinstance(error, KubeError) else "the last reconcile failed"

@@ -39,6 +39,12 @@ class KubeError(BallastError):
         return f"{self.action}: {self.message}"
 
     @property
+    def kind(self) -> str:
+        """Of failure: without names of objects, or words of the server."""
+        asked = " ".join(self.action.split(" ")[:2])
+        return f"{asked}: HTTP {self.status}" if self.status else f"{asked}: no answer"
+
+    @property
     def causes(self) -> tuple[dict[str, Any], ...]:
         return tuple(cause for cause in _details(self.body).get("causes") or () if isinstance(cause, dict))
 

@@ -12,8 +12,13 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import Metric
 
 from ballast.controller import pages
+from ballast.controller.cluster_objects import NotInstalledError
 from ballast.controller.pages import PageServer, health_server, metrics_server
 from ballast.controller.telemetry import ALIVE_SECONDS, Pulse
+from ballast.errors import InvalidResource
+from ballast.kube.errors import Unavailable, error_of
+
+NO_ANSWER = Unavailable("list pods tenant-a/secret", "no answer from 10.0.0.1")
 
 
 class Time:
@@ -55,7 +60,7 @@ def test_it_is_dead_after_three_rounds_that_did_not_come(time: Time, interval: f
 def test_a_round_that_ends_well_clears_what_failed_before(time: Time) -> None:
     pulse = Pulse(time)
     pulse.beat()
-    pulse.fail("list pods: no answer")
+    pulse.fail(NO_ANSWER)
     assert (pulse.alive, pulse.ready) == (True, False)
     pulse.beat()
     assert (pulse.failing, pulse.ready) == ("", True)
@@ -86,10 +91,30 @@ async def test_probes_are_answered_with_the_reason(time: Time) -> None:
     ):
         assert await _get(session, "/healthz") == (200, "ok\n")
         assert await _get(session, "/readyz") == (503, "no reconcile has finished yet\n")
-        pulse.fail("list pods: no answer")
-        assert await _get(session, "/readyz") == (503, "list pods: no answer\n")
+        pulse.fail(NO_ANSWER)
         time.now += 1000
-        assert await _get(session, "/healthz") == (503, "list pods: no answer\n")
+        known = (503, "list pods: no answer (1000 s ago; the log has more)\n")
+        assert (await _get(session, "/readyz"), await _get(session, "/healthz")) == (known, known)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (error_of("patch pods tenant-a/secret-exec-1", 403, {"message": "secret"}), "patch pods: HTTP 403"),
+        (error_of("watch pods", 503, {"message": "secret"}), "watch pods: HTTP 503"),
+        (NO_ANSWER, "list pods: no answer"),
+        (InvalidResource("SparkTopology tenant-a/secret", ()), "the last reconcile failed"),
+        (KeyError("secret"), "the last reconcile failed"),
+        (NotInstalledError("sparktopologies"), str(NotInstalledError("sparktopologies"))),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_probes_name_no_object_of_a_user_since_every_namespace_reaches_them(
+    time: Time, error: Exception, shown: str
+) -> None:
+    pulse = Pulse(time)
+    pulse.fail(error)
+    assert pulse.explain("") == f"{shown} (0 s ago; the log has more)"
 
 
 async def _get(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:

@@ -131,8 +131,9 @@ def test_a_replica_that_stands_aside_is_alive_and_not_ready() -> None:
     time = Time()
     pulse = Pulse(time)
     for _ in range(20):
-        pulse.fail("the Ballast release other acts", alive=True)
+        pulse.fail(AnotherReleaseError("the Ballast release other acts"), alive=True)
         assert (pulse.alive, pulse.ready) == (True, False)
+        assert pulse.failing == "the Ballast release other acts", "it names no tenant, and can't be guessed"
         time.now += 30.0
     pulse.beat()
     assert pulse.ready
