@@ -22,3 +22,10 @@ def in_turn(ranked: Iterable[T], *, namespace: Callable[[T], str], served: Mappi
         turns.append((numbers[space], (served or {}).get(space, 0), each))
         numbers[space] += 1
     return [each for _, _, each in sorted(turns, key=lambda turn: turn[:2])]
+
+
+def named(keys: Iterable[str], *, most: int) -> str:
+    """For people: so many of these (each begins with `namespace/`), namespaces in turn, and how many there are more."""
+    ranked = in_turn(keys, namespace=lambda key: key.partition("/")[0])
+    more = f" and {len(ranked) - most} more" if len(ranked) > most else ""
+    return ", ".join(ranked[:most]) + more

@@ -11,9 +11,10 @@ from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import AS_TEXT, TextOption, show, write
+from ballast.fairness import named
 from ballast.kube.client import Client
 from ballast.kube.errors import NotFound
-from ballast.kube.template_gates import GatedPod, TemplateGates, gated_pods, template_gates
+from ballast.kube.template_gates import MOST_NAMED, GatedPod, TemplateGates, gated_pods, template_gates
 
 if TYPE_CHECKING:
     from ballast.moves import MoveState
@@ -50,7 +51,8 @@ def uninstall(
     """Check whether Ballast can be uninstalled now: what would be left gated, and which moves are open.
 
     It finds running applications whose executors get the gate ballast.dev/placement from their pod template: without
-    an operator nothing would release their new executors. Exit code 0: safe. 1: not safe, or not known.
+    an operator nothing would release their new executors. Of very many it names some; -o json has all. Exit code 0:
+    safe. 1: not safe, or not known.
     """
     if not check:
         raise typer.BadParameter(
@@ -93,12 +95,15 @@ def _moves(client: Client) -> tuple[tuple[MoveState, ...], tuple[str, ...]]:
 def _report(found: Remains) -> list[RenderableType]:
     parts = [Text.assemble(("Warning ", "yellow"), told, overflow="fold") for told in found.gates.warnings()]
     if found.moves:
-        keys = ", ".join(f"{move.orders.key} ({move.phase.value})" for move in found.moves)
+        keys = named((f"{move.orders.key} ({move.phase.value})" for move in found.moves), most=MOST_NAMED)
         words = f"These moves are open, and would never end. Let them end, or delete them: {keys}"
         parts.append(Text.assemble(("Warning ", "yellow"), words, overflow="fold"))
-    for each in found.moves_not_read:
+    for each in found.moves_not_read[:MOST_NAMED]:
         words = f"A move can't be read, and may be open. Delete it, or use the command of its version: {each}"
         parts.append(Text.assemble(("Warning ", "yellow"), words, overflow="fold"))
+    if len(found.moves_not_read) > MOST_NAMED:
+        words = f"{len(found.moves_not_read) - MOST_NAMED} more moves can't be read."
+        parts.append(Text.assemble(("Warning ", "yellow"), words))
     if found.gated:
         words = f"{len(found.gated)} pods are gated now: the uninstallation releases them, without a place."
         parts.append(Text(words))

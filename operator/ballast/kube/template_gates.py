@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from ballast.fairness import named
 from ballast.kube import names
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
@@ -21,6 +22,8 @@ from ballast.kube.kinds import POD
 from ballast.kube.objects import Query, read_list
 from ballast.kube.submitted_conf import executor_templates
 
+MOST_NAMED = 20
+"""In one sentence."""
 _LONGEST_TEMPLATE = 64 << 10
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&][^\s*&]")
 """An anchor or an alias of YAML."""
@@ -45,18 +48,18 @@ class TemplateGates:
     """They have a pod template for executors, which may not be read."""
 
     def warnings(self) -> list[str]:
-        """For people: a sentence each, with the applications that it is about."""
+        """For people: a sentence each, with some of the applications that it is about; there may be thousands."""
         told = []
         if self.found:
             told.append(
                 "The executors of these applications get the gate ballast.dev/placement from their pod template. Once "
                 "Ballast is uninstalled, nothing releases their new executors. Take the gate out of "
-                f"spec.schedulingGates of the template, and start them again: {', '.join(self.found)}"
+                f"spec.schedulingGates of the template, and start them again: {named(self.found, most=MOST_NAMED)}"
             )
         if self.not_read:
             told.append(
                 "The executors of these applications have a pod template that you may not read (ConfigMaps of the "
-                f"drivers): see that it has no gate ballast.dev/placement: {', '.join(self.not_read)}"
+                f"drivers): see that it has no gate ballast.dev/placement: {named(self.not_read, most=MOST_NAMED)}"
             )
         return told
 

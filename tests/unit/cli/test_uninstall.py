@@ -107,6 +107,30 @@ def test_open_moves_are_named_and_ended_ones_are_not(tmp_path: Path) -> None:
     assert ended_one["metadata"]["name"] not in ended.out
 
 
+def test_of_very_many_some_of_each_namespace_are_named_and_for_programs_all(tmp_path: Path) -> None:
+    """A user may create thousands."""
+
+    def gated(namespace: str, number: int) -> JSON:
+        found = executor(number, application=f"{namespace}-{number}", gates=[GATE], managed_fields=CREATED_WITH)
+        return {**found, "metadata": {**found["metadata"], "namespace": namespace}}
+
+    odd = {"phase": "Later"}
+    cluster = Cluster(
+        gated=(*(gated("crowd", number) for number in range(300)), gated("other", 1)),
+        moves=(*({**move(number), "status": {"phase": "Proposed"}} for number in range(200)),
+               *({**move(number), "status": odd} for number in range(200, 300))),
+    )  # fmt: skip
+    ended, _ = cluster.asked(tmp_path, "uninstall", "--check")
+    gates, moves, *_ = ended.out.splitlines()
+    assert gates.endswith(" and 281 more")
+    assert "other/other-1" in gates
+    assert moves.endswith(" and 180 more")
+    assert "80 more moves can't be read." in ended.out
+    assert len(ended.out) < 20_000
+    found = json.loads(cluster.asked(tmp_path, "uninstall", "--check", "-o", "json")[0].out)
+    assert [len(found[each]) for each in ("gatedByTemplate", "openMoves", "movesNotRead")] == [301, 200, 100]
+
+
 def test_where_a_move_cannot_be_read_it_is_not_known_to_be_safe(tmp_path: Path) -> None:
     odd = {**move(2), "status": {"phase": "Later"}}
     cluster = Cluster(moves=(odd,))
