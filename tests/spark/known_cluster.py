@@ -16,6 +16,7 @@ PLACED_BY_OPERATOR = [*PLACED, ("clicks-exec-4", "n2")]
 """As the operator tells, which was installed at noon of the first day."""
 PLACED_BY_API = [*PLACED, ("clicks-exec-3", "n2")]
 """As kube-state-metrics tells, which came on the second day: where it is, nobody else is believed."""
+SYSTEM = "ballast-system"
 REFUSALS = ["Cooldown", "NoGain"]
 KINDS = ["move", "placement"]
 PHASES = ["Failed", "Succeeded"]
@@ -38,8 +39,11 @@ def openmetrics(*, late: bool = False, again: bool = False) -> Iterator[str]:
             yield from _node(address, node, second)
         for pod, node in PLACED:
             yield from _executor(pod, node, second)
-        for pod, node in PLACED_BY_OPERATOR if second >= START + 43_200 else ():
-            labels = f'policy="{POLICIES[node]}",namespace="analytics",pod="{pod}",node="{node}",application="spark-0"'
+        for number, (pod, node) in enumerate(PLACED_BY_OPERATOR if second >= START + 43_200 else ()):
+            # A scrape that honors labels, or sets no namespace, and one that renames them.
+            renamed = f'namespace="{SYSTEM}",pod="ballast-0",exported_namespace="analytics",exported_pod="{pod}"'
+            own = renamed if number else f'namespace="analytics",pod="{pod}"'
+            labels = f'policy="{POLICIES[node]}",{own},node="{node}",application="spark-0"'
             yield f"ballast_executor_info{{{labels}}} 1 {second}\n"
         for pod, node in PLACED_BY_API if second >= START + 86_400 else ():
             yield from _pod(pod, node, second)
@@ -48,6 +52,7 @@ def openmetrics(*, late: bool = False, again: bool = False) -> Iterator[str]:
         if again:
             yield from _executor("clicks-exec-7", "n1" if second < AGAIN_AT else "n2", second)
         yield from _operator(second)
+        yield from _stranger(second)
     yield "# EOF\n"
 
 
@@ -92,7 +97,7 @@ def _pod(pod: str, node: str, second: int) -> Iterator[str]:
 
 def _operator(second: int) -> Iterator[str]:
     for policy in sorted(set(POLICIES.values())):
-        yield f'ballast_pool_gap_points{{policy="{policy}"}} 20 {second}\n'
+        yield f'ballast_pool_gap_points{{policy="{policy}",namespace="{SYSTEM}",pod="ballast-0"}} 20 {second}\n'
         yield f'ballast_metrics_timestamp_seconds{{policy="{policy}"}} {second - 5} {second}\n'
         for count, reason in enumerate(REFUSALS):
             yield f'ballast_refusals_total{{policy="{policy}",reason="{reason}"}} {count} {second}\n'
@@ -102,3 +107,13 @@ def _operator(second: int) -> Iterator[str]:
                 yield f'ballast_{metric}_total{{policy="{policy}",{label}="{word}"}} {total} {second}\n'
         for gain, points in (("predicted", 12.5), ("measured", 11)):
             yield f'ballast_move_{gain}_gain_points{{policy="{policy}"}} {points} {second}\n'
+
+
+def _stranger(second: int) -> Iterator[str]:
+    """What a pod of a user exports by the operator's names, as a stock Prometheus labels it."""
+    scraped = 'policy="streaming",namespace="tenant",pod="false"'
+    yield f"ballast_pool_gap_points{{{scraped}}} 99 {second}\n"
+    yield f'ballast_node_score_percent{{{scraped},node="n1"}} 99 {second}\n'
+    yield f'ballast_refusals_total{{{scraped},reason="NoGain"}} 99 {second}\n'
+    false = 'exported_namespace="analytics",exported_pod="clicks-exec-5"'
+    yield f'ballast_executor_info{{{scraped},{false},node="n1",application="spark-9"}} 1 {second}\n'

@@ -49,7 +49,10 @@ def origin(
 ) -> Origin:
     expressions = {name: re.compile(expression) for name, expression in (pools or {}).items()}
     stack = Preset.KUBE_PROMETHEUS_STACK
-    return Origin({"url": prometheus.url}, stack, step_ms=step_ms, window_ms=window_ms, pools=expressions)
+    system = known_cluster.SYSTEM
+    return Origin(
+        {"url": prometheus.url}, stack, step_ms=step_ms, window_ms=window_ms, operator=system, pools=expressions
+    )
 
 
 def run(
@@ -111,6 +114,24 @@ def test_a_cluster_is_kept_by_day_and_pool(
     assert Counter(row.signal for row in rows)["poolGap"] == 48
 
 
+def test_what_other_pods_export_by_the_operators_names_is_left_out(
+    spark: SparkSession, collected_once: tuple[Path, list[Done]]
+) -> None:
+    rows = spark.read.parquet(str(collected_once[0])).collect()
+    values = {name: {row.value for row in rows if row.signal == name} for name in ("nodeScore", "poolGap", "refusals")}
+    assert values == {"nodeScore": {20.0, 40.0, 60.0}, "poolGap": {20.0}, "refusals": {0.0, 1.0}}
+    assert "clicks-exec-5" not in {row.pod for row in rows}
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_names_the_namespaces_of_such_pods(
+    cluster: FilledPrometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--prometheus", cluster.url, "--path", str(tmp_path), "--from", str(FIRST), "--to", str(FIRST)]
+    app("ballast")(args=["history", *asked, "--step", "30m"], standalone_mode=False)
+    assert "left out: metrics of the operator's that pods in tenant export, and it runs in" in capsys.readouterr().out
+
+
 def test_the_documentation_has_every_column_with_its_type(
     spark: SparkSession, collected_once: tuple[Path, list[Done]]
 ) -> None:
@@ -161,7 +182,7 @@ def test_every_figure_is_what_prometheus_answers_itself(
 ) -> None:
     rows = spark.read.parquet(str(collected_once[0])).where("date = '2026-01-02' and pool = 'streaming'").collect()
     start, end = str(SECOND.start_ms // 1000), str(SECOND.end_ms // 1000 - 1800)
-    asked = signals(Preset.KUBE_PROMETHEUS_STACK, window_seconds=1800)
+    asked = signals(Preset.KUBE_PROMETHEUS_STACK, window_seconds=1800, operator=known_cluster.SYSTEM)
     silent = {"nodeNetworkReceive", "nodeNetworkTransmit", "nodePressure", "executorNetwork"}
     for each in asked:
         own = cluster.matrix(each.query, start=start, end=end, step="1800")

@@ -10,16 +10,20 @@ import typer
 
 from ballast.cli.access import address
 from ballast.cli.output import console
+from ballast.cli.source import SYSTEM_NAMESPACE
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
+from ballast.fairness import named
 from ballast.prometheus import Preset
 
 if TYPE_CHECKING:
     from ballast.spark.history import Origin, Range
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LONGEST_NAME = 253
 """As of any resource of Kubernetes."""
+_MOST_NAMED = 5
 
 EXAMPLES = (
     "ballast history --prometheus http://prometheus:9090",
@@ -64,6 +68,12 @@ def history(
             metavar="POOL",
         ),
     ] = None,
+    operator_namespace: Annotated[
+        str,
+        typer.Option(
+            help="Where the operator runs: of the series of its metrics, others are left out.", metavar="NAMESPACE"
+        ),
+    ] = SYSTEM_NAMESPACE,
     header: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, sent to Prometheus.", metavar="HEADER")] = None,
     bearer_token_file: Annotated[
         str | None, typer.Option(help="File with a token for Prometheus.", metavar="FILE")
@@ -92,6 +102,7 @@ def history(
             preset,
             step_ms=_step_ms(step),
             window_ms=_span_ms(window, field="--window", least="5s", most="1h"),
+            operator=_namespace(operator_namespace),
             pools=_pools(pool),
         )
         now_ms = time.time_ns() // 1_000_000
@@ -141,7 +152,14 @@ def _range(first: str | None, last: str | None, *, back: int, now_ms: int, delay
 
 
 def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) -> None:
-    from ballast.spark.history import Store, checked_once, collected, newcomers, planned  # noqa: PLC0415 -- as above
+    from ballast.spark.history import (  # noqa: PLC0415 -- as above
+        Store,
+        checked_once,
+        collected,
+        newcomers,
+        planned,
+        strangers,
+    )
     from ballast.spark.session import session  # noqa: PLC0415 -- as above
     from ballast.spark.source.moment import as_rfc3339  # noqa: PLC0415 -- as above
 
@@ -157,6 +175,13 @@ def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) ->
             for each in collected(spark, store, origin, stretch):
                 done.append(each)
                 bar.console.print(str(each), soft_wrap=True)
+        left_out = strangers(origin, stretches) if stretches else []
+        if left_out:
+            bar.console.print(
+                f"left out: metrics of the operator's that pods in {named(left_out, most=_MOST_NAMED)} export, and it "
+                f"runs in {origin.operator} (--operator-namespace)",
+                soft_wrap=True,
+            )
         if not stretches:
             until = as_rfc3339(wanted.ripe_ms)
             bar.console.print(f"{path}: nothing to collect of what was known at {until}", soft_wrap=True)
@@ -178,6 +203,13 @@ def _pools(texts: list[str] | None) -> dict[str, re.Pattern[str]]:
                 "--pool", expression, f"write a regular expression of Python's that whole names match ({error})"
             ) from None
     return pools
+
+
+def _namespace(text: str) -> str:
+    """Raises InvalidField. It becomes a part of queries."""
+    if not _NAMESPACE.fullmatch(text):
+        raise InvalidField("--operator-namespace", text, "write the name of a namespace")
+    return text
 
 
 def _headers(texts: list[str] | None) -> dict[str, str]:

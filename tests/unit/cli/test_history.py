@@ -15,6 +15,7 @@ from tests.unit.spark.faults import Answer, failure, matrix, serving
         (["--pool", "a=n1", "--pool", "a=n2"], "--pool: 'a': it is given twice: leave one out"),
         (["--pool", "a/b=n1"], "--pool: 'a/b': name it as a policy: at most 253 lower-case letters"),
         (["--pool", "a=n[1"], "--pool: 'n[1': write a regular expression of Python's that whole names match (unter"),
+        (["--operator-namespace", 'x"} or up'], "--operator-namespace: 'x\"} or up': write the name of a namespace"),
         (["--header", "=secret"], "--header: '***': write NAME=VALUE"),
         (["--header", "secret"], "--header: '***': write NAME=VALUE"),
         (["--header", "secret="], "--header: '***': write NAME=VALUE"),

@@ -1,6 +1,16 @@
 """What happened in a cluster, day by day and pool by pool, as Parquet. docs/history.md says what is in it."""
 
-from ballast.spark.history.collect import Done, Origin, Range, ask_once, checked_once, collected, newcomers, planned
+from ballast.spark.history.collect import (
+    Done,
+    Origin,
+    Range,
+    ask_once,
+    checked_once,
+    collected,
+    newcomers,
+    planned,
+    strangers,
+)
 from ballast.spark.history.schema import Day
 from ballast.spark.history.store import Part, Store, Written
 
@@ -17,4 +27,5 @@ __all__ = [
     "collected",
     "newcomers",
     "planned",
+    "strangers",
 ]

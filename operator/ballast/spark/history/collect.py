@@ -16,7 +16,7 @@ from ballast.errors import InvalidField
 from ballast.prometheus import Preset
 from ballast.spark.errors import HistoryError, SourceError
 from ballast.spark.history.schema import SORT, Day, Metadata, Stretch, missing, stretches
-from ballast.spark.history.signal import Subject, addresses, combined, signals
+from ballast.spark.history.signal import Subject, addresses, combined, foreign, signals
 from ballast.spark.history.store import Part, Store, Written
 from ballast.spark.source.api import PATIENCE, Api
 from ballast.spark.source.moment import Grid, as_rfc3339
@@ -41,6 +41,8 @@ class Origin:
     preset: Preset
     step_ms: int
     window_ms: int
+    operator: str
+    """The namespace that the operator runs in."""
     pools: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     """What nodes' whole names match, by pool. None: the pools are the operator's policies."""
 
@@ -53,7 +55,8 @@ class _Reader:
     start_ms: int
 
     def subject(self, subject: Subject, labels: Sequence[str]) -> DataFrame:
-        asked = signals(self.origin.preset, window_seconds=self.origin.window_ms / 1000)
+        origin = self.origin
+        asked = signals(origin.preset, window_seconds=origin.window_ms / 1000, operator=origin.operator)
         query = combined([signal for signal in asked if signal.subject is subject])
         return self.read(query, ("signal", *labels, "detail"))
 
@@ -280,6 +283,19 @@ def collected(spark: SparkSession, store: Store, origin: Origin, stretch: Stretc
             yield Done(stretch.day, pool, files, counts.get(pool, 0))
         if not pools:
             yield Done(stretch.day, None)
+
+
+def strangers(origin: Origin, stretches: Sequence[Stretch]) -> list[str]:
+    """Namespaces whose pods export what only the operator is to export, which is left out; none where it can't be
+    asked. Of a time around these stretches, at least one.
+    """
+    asked = {"start_ms": stretches[0].day.start_ms, "end_ms": stretches[-1].through_ms}
+    # Files with certificates or a token may be where the tasks run, and nowhere else.
+    with suppress(SourceError, InvalidField), closing(Api(server(origin.source))) as api:
+        return sorted(
+            {each for one in foreign(origin.operator) for each in api.label_values("namespace", one, **asked)}
+        )
+    return []
 
 
 def checked_once(done: list[Done]) -> None:

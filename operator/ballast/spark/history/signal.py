@@ -45,9 +45,38 @@ class Signal:
     """The label that the column `detail` holds."""
 
 
-def signals(preset: Preset, *, window_seconds: float) -> tuple[Signal, ...]:
-    """Everything that is asked for, each by its own name."""
-    return (*_usage(preset, window_seconds), *_capacity(preset), *_placements(preset), *_decisions())
+def signals(preset: Preset, *, window_seconds: float, operator: str) -> tuple[Signal, ...]:
+    """Everything that is asked for, each by its own name. `operator`: the namespace that it runs in."""
+    return (*_usage(preset, window_seconds), *_capacity(preset), *_placements(preset, operator), *_decisions(operator))
+
+
+# Any pod that Prometheus scrapes may export series of the operator's names. The scrape's own label `namespace` says
+# where they come from; a scrape that is configured by address sets none.
+
+
+def _own(operator: str) -> str:
+    return f'namespace=~"|{operator}"'
+
+
+def _executor_info(operator: str) -> str:
+    """Labels `namespace` and `pod` are the executor's. The scrape's take their names, unless it honors labels."""
+    honored = 'ballast_executor_info{exported_namespace=""}'
+    renamed = (
+        "group by (exported_namespace, exported_pod, node, application)"
+        f' (ballast_executor_info{{exported_namespace!="",{_own(operator)}}})'
+    )
+    for label in ("namespace", "pod"):
+        renamed = f'label_replace({renamed}, "{label}", "$1", "exported_{label}", "(.*)")'
+    return f"({honored} or {renamed})"
+
+
+def foreign(operator: str) -> tuple[str, ...]:
+    """What selects series of the operator's names that are not used: their label `namespace` says whose they are."""
+    elsewhere = f'policy!="",namespace!~"|{operator}"'
+    return (
+        f'{{__name__=~"ballast_.+",__name__!="ballast_executor_info",{elsewhere}}}',
+        f'ballast_executor_info{{exported_namespace!="",{elsewhere}}}',
+    )
 
 
 def combined(asked: Sequence[Signal]) -> str:
@@ -99,16 +128,17 @@ def _capacity(preset: Preset) -> Iterator[Signal]:
     yield Signal("nodeUnschedulable", Subject.NODE, cordoned, "1 while the node is cordoned, else 0")
 
 
-def _placements(preset: Preset) -> Iterator[Signal]:
+def _placements(preset: Preset, operator: str) -> Iterator[Signal]:
+    info = _executor_info(operator)
     containers = _STACK_CONTAINERS if preset is Preset.KUBE_PROMETHEUS_STACK else _CONTAINERS
     yield Signal(
         "placement",
         Subject.EXECUTOR,
         # Where kube-state-metrics reports pods, a container that Prometheus has not forgotten yet is gone.
         'group by (namespace, pod, node) (kube_pod_info{pod=~".+-exec-[0-9]+",node!=""})'
-        " or group by (namespace, pod, node) (ballast_executor_info) unless on (namespace) kube_pod_info"
+        f" or group by (namespace, pod, node) ({info}) unless on (namespace) kube_pod_info"
         f" or group by (namespace, pod, node, instance) (container_memory_working_set_bytes{{{containers}}})"
-        " unless on (namespace) kube_pod_info unless on (namespace) ballast_executor_info",
+        f" unless on (namespace) kube_pod_info unless on (namespace) {info}",
         "1 while the executor is on the node",
     )
     requests = 'sum by (namespace, pod) (kube_pod_container_resource_requests{pod=~".+-exec-[0-9]+",resource="%s"})'
@@ -119,32 +149,33 @@ def _placements(preset: Preset) -> Iterator[Signal]:
         Subject.EXECUTOR,
         'group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{label_spark_role="executor"})'
         " or on (namespace, pod) label_replace("
-        "group by (namespace, pod, application) (ballast_executor_info),"
+        f"group by (namespace, pod, application) ({info}),"
         ' "label_spark_app_selector", "$1", "application", "(.*)")',
         "1; `detail` is the application's id",
         detail="label_spark_app_selector",
     )
 
 
-def _decisions() -> Iterator[Signal]:
+def _decisions(operator: str) -> Iterator[Signal]:
+    own = _own(operator)
     yield Signal(
         "nodeScore",
         Subject.NODE,
-        "max by (policy, node) (ballast_node_score_percent)",
+        f"max by (policy, node) (ballast_node_score_percent{{{own}}})",
         "percent, as the operator computed it",
     )
     yield Signal(
-        "nodeHits", Subject.NODE, "max by (policy, node, threshold) (ballast_node_hits)",
+        "nodeHits", Subject.NODE, f"max by (policy, node, threshold) (ballast_node_hits{{{own}}})",
         "consecutive passes with too wide a gap; `detail` is the threshold", detail="threshold",
     )  # fmt: skip
     yield Signal(
         "poolGap",
         Subject.POOL,
-        "max by (policy) (ballast_pool_gap_points)",
+        f"max by (policy) (ballast_pool_gap_points{{{own}}})",
         "points between the hottest and the coldest node",
     )
     yield Signal(
-        "pass", Subject.POOL, "max by (policy) (ballast_metrics_timestamp_seconds)",
+        "pass", Subject.POOL, f"max by (policy) (ballast_metrics_timestamp_seconds{{{own}}})",
         "time of the metrics of the newest full pass, in seconds since 1970",
     )  # fmt: skip
     counted = "since the operator's start"
@@ -153,8 +184,8 @@ def _decisions() -> Iterator[Signal]:
         ("moves", "ballast_moves_total", "phase", "moves that ended"),
         ("refusals", "ballast_refusals_total", "reason", "refusals"),
     ):
-        query = f"sum by (policy, {label}) ({metric})"
+        query = f"sum by (policy, {label}) ({metric}{{{own}}})"
         yield Signal(name, Subject.POOL, query, f"{what} {counted}; `detail` is the {label}", detail=label)
     for name, metric in (("predictedGain", "predicted"), ("measuredGain", "measured")):
-        query = f"max by (policy) (ballast_move_{metric}_gain_points)"
+        query = f"max by (policy) (ballast_move_{metric}_gain_points{{{own}}})"
         yield Signal(name, Subject.POOL, query, f"{metric} gain of the last move, in points")

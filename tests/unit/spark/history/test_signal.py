@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[4] / "docs" / "history.md"
 
 @pytest.mark.parametrize("preset", list(Preset))
 def test_every_signal_has_a_name_of_its_own_and_a_whole_query(preset: Preset) -> None:
-    found = signals(preset, window_seconds=120)
+    found = signals(preset, window_seconds=120, operator="ballast-system")
     names = [signal.name for signal in found]
     assert len(names) == len(set(names))
     assert {"nodeCpu", "nodeCores", "executorCpu", "placement", "nodeScore", "moves", "refusals"} <= set(names)
@@ -21,7 +21,7 @@ def test_every_signal_has_a_name_of_its_own_and_a_whole_query(preset: Preset) ->
 
 @pytest.mark.parametrize("preset", list(Preset))
 def test_a_query_yields_the_labels_that_its_subject_is_known_by(preset: Preset) -> None:
-    for signal in signals(preset, window_seconds=120):
+    for signal in signals(preset, window_seconds=120, operator="ballast-system"):
         known_by = {Subject.NODE: "node", Subject.EXECUTOR: "namespace, pod", Subject.POOL: "policy"}[signal.subject]
         assert known_by in signal.query, signal.name
         assert signal.detail is None or signal.detail in signal.query, signal.name
@@ -35,5 +35,5 @@ def test_the_documentation_tells_of_every_signal() -> None:
         if line.startswith("| `")
     }
     told = {(cells[0].strip("`"), cells[1], cells[2]) for cells in rows if len(cells) == 3}
-    every = {signal for preset in Preset for signal in signals(preset, window_seconds=120)}
+    every = {signal for preset in Preset for signal in signals(preset, window_seconds=120, operator="ballast-system")}
     assert {(signal.name, str(signal.subject), signal.meaning) for signal in every} <= told
