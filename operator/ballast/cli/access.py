@@ -105,7 +105,7 @@ class Access:
             return usual
         seconds = self.request_seconds or None
         connect_seconds = min(usual.connect_seconds, seconds or usual.connect_seconds)
-        return replace(usual, connect_seconds=connect_seconds, read_seconds=seconds, attempts=1)
+        return replace(usual, connect_seconds=connect_seconds, read_seconds=seconds, answer_seconds=seconds, attempts=1)
 
 
 ANYHOW = Access()

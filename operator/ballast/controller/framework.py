@@ -13,11 +13,13 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import aiohttp
 
 from ballast.api.version import GROUP, VERSION
 from ballast.kube import kinds
@@ -74,10 +76,39 @@ class _Json:
 
 async def _get(url: str, **asked: Any) -> JSON:
     async with await api.request(method="get", url=url, **asked) as response:
-        return _read(await response.read())
+        return _read(b"".join([piece async for piece in _bounded(response.content.iter_any())]))
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    begun = bytearray()
+    async for data in content.iter_any():
+        first, *others = data.split(b"\n")
+        begun += first
+        _check_length(len(begun))
+        if others:
+            for line in filter(None, (bytes(begun), *others[:-1])):
+                yield line
+            begun = bytearray(others[-1])
+    if begun:
+        yield bytes(begun)
+
+
+async def _bounded(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    length = 0
+    async for piece in pieces:
+        length += len(piece)
+        _check_length(length)
+        yield piece
+
+
+def _check_length(length: int) -> None:
+    """An answer of a gateway that has no end would fill the memory. Kopf tries again after this error."""
+    if length > _LONGEST_ANSWER_BYTES:
+        raise aiohttp.ClientPayloadError(f"the answer has more than {_LONGEST_ANSWER_BYTES >> 20} MiB")
 
 
 api.json = _Json  # type: ignore[assignment,attr-defined]  # of its watches
+api.iter_jsonlines = _lines  # type: ignore[assignment]  # of its watches
 api.get = _get  # of its lists
 
 
@@ -99,6 +130,8 @@ _STEADY_SECONDS = 60.0
 """After running for so long, kopf is started again without a growing pause."""
 _LISTED_AT_ONCE = 10
 """Kopf takes a page as a whole, and one object of a user's may take 20 MiB once it is read."""
+_LONGEST_ANSWER_BYTES = 32 << 20
+"""Of a page, or one event of a watch: more than as many objects as are listed at once, each as long as etcd takes."""
 _OUTAGE_BACKOFFS_SECONDS = (1.0, 1.0, 2.0, *[5.0] * 720)
 """kopf retries through an outage of the API server of an hour before it gives up and is started again."""
 

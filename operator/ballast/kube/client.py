@@ -16,6 +16,7 @@ import urllib3
 
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
+from ballast.kube.deadline import deadline_of
 from ballast.kube.document import JSON, PAGE, Page, decoded, parsed
 from ballast.kube.errors import AnswerTooLong, KubeError, NotConnected, Unavailable, error_of
 from ballast.kube.kinds import Kind
@@ -31,7 +32,9 @@ _MERGE_PATCH = "application/merge-patch+json"
 _LONGEST_PAUSE_SECONDS = 5.0
 _LONGEST_REFUSAL_BYTES = 1 << 16
 LONGEST_PAGE_BYTES = 16 << 20
-"""Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
+"""Of a list, or another answer. Any user may create objects of a megabyte and a half, which are six times as long in
+JSON at the most: five hundred of them are more than our memory.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,9 @@ class Limits:
     """Kept open at most; as many requests can be under way at a time without opening more."""
     connect_seconds: float = 5.0
     read_seconds: float | None = 30.0
-    """None waits without end."""
+    """Until the head of the answer is there. None waits without end."""
+    answer_seconds: float | None = 60.0
+    """Until all of it is there, from its head on: pages of lists are long. None waits without end."""
     attempts: int = 4
     """Of a request that may safely be repeated."""
     first_pause_seconds: float = 0.2
@@ -89,8 +94,8 @@ class _Request:
     body: Any = None
     repeatable: bool = False
     """Doing it twice is doing it once, so it may be sent again when no answer came."""
-    most_bytes: int | None = None
-    """Of the answer; a longer one is not read to its end."""
+    is_page: bool = False
+    """Of a list. One that is too long is no error: fewer objects are to be asked for."""
     retry_busy: bool = True
     """Try again on 429 and 500; off where these are answers (eviction: budgets), or where no caller may wait."""
 
@@ -134,7 +139,7 @@ class Client:
         path = f"{kind.path(namespace=namespace)}?{urlencode(parameters)}"
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
         action = Action.on("list", kind, namespace)
-        request = _Request(action, "GET", path, headers, repeatable=True, most_bytes=LONGEST_PAGE_BYTES)
+        request = _Request(action, "GET", path, headers, repeatable=True, is_page=True)
         return self._call(request, _page)
 
     def version(self) -> JSON:
@@ -221,17 +226,14 @@ class Client:
         timeout = urllib3.Timeout(connect=connect_seconds, read=connect_seconds)
         response = None
         try:
-            response = self._send(pool, request, timeout, at_once=False)
+            response = self._send(pool, request, timeout)
             _check_is_watch(request.action, response)
         except BaseException:
             if response is not None:
                 response.close()
             close(pool)
             raise
-        socket = getattr(response.connection, "sock", None)
-        if socket is not None:
-            socket.settimeout(read_seconds)
-        return Stream(str(request.action), response, partial(close, pool))
+        return Stream(str(request.action), response, partial(close, pool), silent_seconds=read_seconds)
 
     def _wrote(self, kind: Kind, request: _Request) -> JSON:
         written = self._call(request, _object)
@@ -252,8 +254,8 @@ class Client:
                 pause *= 2
 
     def _once(self, request: _Request, read: Callable[[bytes], T]) -> T:
-        response = self._send(self._pool, request, self._timeout, at_once=request.most_bytes is None)
-        data = response.data if request.most_bytes is None else self._read(request, response, request.most_bytes)
+        response = self._send(self._pool, request, self._timeout)
+        data = self._read(request, response)
         if response.status >= 300:
             raise _refusal(request.action, response.status, data, response.headers)
         try:
@@ -262,22 +264,22 @@ class Client:
             why = "the answer is not the API server's: it is no JSON object"
             raise Unavailable(str(request.action), why) from error
 
-    def _read(self, request: _Request, response: urllib3.BaseHTTPResponse, most_bytes: int) -> bytes:
+    def _read(self, request: _Request, response: urllib3.BaseHTTPResponse) -> bytes:
+        deadline_of(response).set(self._limits.answer_seconds)
         try:
-            data = response.read(most_bytes + 1)
+            data = response.read(LONGEST_PAGE_BYTES + 1)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             response.close()
             why = f"no answer from {self._connection.shown}: {_in_plain_words(error)}"
             raise Unavailable(str(request.action), why) from error
-        if len(data) > most_bytes:
+        if len(data) > LONGEST_PAGE_BYTES:
             response.close()
-            raise AnswerTooLong(str(request.action), f"the answer has more than {most_bytes >> 20} MiB")
+            kind = AnswerTooLong if request.is_page else Unavailable
+            raise kind(str(request.action), f"the answer has more than {LONGEST_PAGE_BYTES >> 20} MiB")
         return data
 
-    def _send(
-        self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout, *, at_once: bool
-    ) -> urllib3.BaseHTTPResponse:
-        """`at_once`: with the whole answer read."""
+    def _send(self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout) -> urllib3.BaseHTTPResponse:
+        """Its body is still to be read."""
         server, status = self._connection.server, 0
         asked_at = self._clock() if self._clock else 0.0
         try:
@@ -288,7 +290,7 @@ class Client:
                 body=None if request.body is None else json.dumps(request.body),
                 timeout=timeout,
                 redirect=False,
-                preload_content=at_once,
+                preload_content=False,
             )
             status = response.status
             if self._clock is not None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import urllib3
 
+from ballast.kube.deadline import with_deadlines
 from ballast.kube.errors import NotConnected
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -130,14 +131,14 @@ class Connection:
         if tls.server_name:
             options["server_hostname"] = tls.server_name
         if self.proxy is None:
-            return urllib3.PoolManager(**options)
+            return with_deadlines(urllib3.PoolManager(**options))
         if urlsplit(self.proxy).scheme.startswith("socks"):
             try:
                 from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 -- it needs its own package
             except ImportError as error:
                 raise NotConnected("connect", "its proxy speaks SOCKS: install the Python package pysocks") from error
-            return SOCKSProxyManager(self.proxy, **options)
-        return urllib3.ProxyManager(self.proxy, **options)
+            return with_deadlines(SOCKSProxyManager(self.proxy, **options))
+        return with_deadlines(urllib3.ProxyManager(self.proxy, **options))
 
 
 def close(pool: urllib3.PoolManager) -> None:

@@ -47,7 +47,7 @@ class LeaseSettings:
         )
 
 
-ELECTION_LIMITS = Limits(connections=1, connect_seconds=2.0, read_seconds=3.0, attempts=1)
+ELECTION_LIMITS = Limits(connections=1, connect_seconds=2.0, read_seconds=3.0, answer_seconds=3.0, attempts=1)
 """For a client of the election's own: an answer that comes late is worth nothing."""
 
 

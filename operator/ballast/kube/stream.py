@@ -11,12 +11,17 @@ from typing import Self
 import msgspec
 import urllib3
 
+from ballast.kube.deadline import deadline_of
 from ballast.kube.document import parsed
 from ballast.kube.errors import KubeError, Unavailable, error_of
 
 _READ_BYTES = 1 << 16
 _TYPE_BYTES = 40
 """The server writes an event's type first."""
+LONGEST_EVENT_BYTES = 16 << 20
+"""An object is a megabyte and a half in etcd, and six times as long in JSON at the most. A line without an end would
+fill the memory.
+"""
 
 
 class Stream:
@@ -27,11 +32,15 @@ class Stream:
     for an event. It raises
     - Gone when the resource version is too old (410): list again, then watch from there;
     - another KubeError for any other error that the server sends as an event;
-    - Unavailable when nothing came for too long, the connection broke, or what comes is not an API server's.
+    - Unavailable when no event came for too long, the connection broke, or what comes is not an API server's.
     """
 
-    def __init__(self, action: str, response: urllib3.BaseHTTPResponse, release: Callable[[], None]) -> None:
+    def __init__(
+        self, action: str, response: urllib3.BaseHTTPResponse, release: Callable[[], None], *, silent_seconds: float
+    ) -> None:
+        """`silent_seconds`: the longest time without a whole event."""
         self._action, self._response, self._release = action, response, release
+        self._deadline, self._silent_seconds = deadline_of(response), silent_seconds
         self._lock = threading.Lock()
         self._reading = self._closed = False
 
@@ -68,13 +77,19 @@ class Stream:
 
     def _lines(self) -> Iterator[bytes]:
         begun: list[bytes] = []
+        length = 0
+        self._deadline.set(self._silent_seconds)
         while data := self._read():
             first, *others = data.split(b"\n")
             begun.append(first)
+            length += len(first)
+            if length > LONGEST_EVENT_BYTES:
+                raise Unavailable(self._action, f"an event has more than {LONGEST_EVENT_BYTES >> 20} MiB")
             if others:
                 yield b"".join(begun)
                 yield from others[:-1]
-                begun = [others[-1]]
+                begun, length = [others[-1]], len(others[-1])
+                self._deadline.set(self._silent_seconds)
         if any(begun) and not self._closed:
             raise Unavailable(self._action, "the answer broke off in the middle of an event")
 

@@ -171,6 +171,27 @@ async def test_when_kopf_fails_it_is_started_again_inside_the_process(tmp_path: 
     assert heard.started == framework.restarts + 1
 
 
+@pytest.mark.parametrize("watched", [False, True], ids=["a list", "a watch"])
+async def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    """A gateway may answer without an end. Kopf asks again."""
+    monkeypatch.setattr("ballast.controller.framework._LONGEST_ANSWER_BYTES", 1 << 20, raising=False)
+    long = {"metadata": {"name": "long", "uid": "l", "resourceVersion": "2"}, "spec": "x" * (2 << 20)}
+    body = {"type": "ADDED", "object": long} if watched else {"kind": "List", "metadata": {}, "items": [long]}
+    sent = [Answer(body=body, headers={"Content-Type": "application/json"})]
+    known = ApiServer(ARRIVAL)
+
+    def answer(asked: Asked) -> Answer:
+        ours = "executormoves" in asked.path and ("watch=true" in asked.path) == watched
+        return sent.pop() if ours and sent else known(asked)
+
+    with scripted() as script:
+        script.by = answer
+        heard, framework = await until_heard(script, tmp_path)
+    assert (sent, heard.names[0], framework.restarts) == ([], "executormoves/m", 0)
+
+
 async def test_a_kopf_that_hangs_while_it_ends_is_abandoned_and_started_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
