@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ballast.kube.actions import (
     Deleted,
     Evicted,
     Refused,
+    Released,
     Scheduled,
     Vanished,
     delete_unscheduled,
@@ -24,8 +26,11 @@ from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.errors import Forbidden, NotFound
 from ballast.kube.kinds import POD, Kind
+from ballast.kube.names import GATE
 from ballast.kube.objects import Query, read_list
+from ballast.kube.pods import PodReader
 from ballast.model import DEFAULT_LEVELS, Pin
+from tests.cluster.chart.caller import administrator
 from tests.cluster.kube.cluster import JSON, Cluster, client_with_token
 from tests.testbed.testbed import Testbed
 
@@ -138,6 +143,29 @@ def test_a_long_list_is_read_page_by_page(control_plane: Testbed) -> None:
     listing = read_list(cluster.client, Query(POD, cluster.namespace, page=4), lambda pod: pod["metadata"]["name"])
     assert listing.items == names
     assert listing.resource_version.isdigit()
+
+
+def test_a_pod_whose_managed_fields_are_no_text_is_read_and_released(control_plane: Testbed, cluster: Cluster) -> None:
+    """The API server returns them as their author wrote them, and one such pod ended every list and watch."""
+    kept = b'{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:\xff":{}}}'
+    body = json.dumps(gated_pod("odd")).encode().replace(b'"KEPT"', kept)
+    with administrator(control_plane) as admin:
+        url, json_type = f"{admin.url}{POD.path(namespace=cluster.namespace)}", {"Content-Type": "application/json"}
+        answer = admin.session.post(url, data=body, headers=json_type, timeout=30)
+    assert answer.ok, answer.text
+    assert b"\xff" in answer.content
+    assert "odd" in [pod.name for pod in read_list(cluster.client, Query(POD), PodReader().read).items]
+    order = cluster.order(cluster.read("odd"), pin=Pin.NONE)
+    assert release(cluster.client, order, DEFAULT_LEVELS) == Released()
+
+
+def gated_pod(name: str) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "managedFields": ["KEPT"]},
+        "spec": {"containers": [{"name": "c", "image": "spark"}], "schedulingGates": [{"name": GATE}]},
+    }
 
 
 def test_a_list_takes_selectors_and_metadata_alone(cluster: Cluster) -> None:

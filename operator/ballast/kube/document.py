@@ -38,15 +38,16 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def decoded(decode: Callable[[bytes | msgspec.Raw], T], raw: bytes | msgspec.Raw) -> T:
-    """What `decode` makes of the JSON text, without the parts that nest too deeply for it.
+    """What `decode` makes of the JSON text, without the parts that nest too deeply for it, and with U+FFFD for what is
+    no UTF-8.
 
-    Any user may write managedFields, the one part of an object whose depth no schema bounds. A reader that fails at one
-    such object would fail at the whole list.
+    Any user may write managedFields, the one part of an object whose depth no schema bounds, and whose bytes the API
+    server returns as they came. A reader that fails at one such object would fail at the whole list.
     """
     try:
         return decode(raw)
-    except RecursionError:
-        return decode(_shallow(bytes(raw)))
+    except (RecursionError, UnicodeDecodeError):
+        return decode(_shallow(bytes(raw).decode(errors="replace").encode()))
 
 
 def _shallow(raw: bytes) -> bytes:

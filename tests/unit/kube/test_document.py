@@ -41,6 +41,15 @@ def test_a_page_with_such_an_object_has_all_of_its_objects(levels: int) -> None:
     assert [parsed(item)["metadata"]["name"] for item in read.items or ()] == ["deep", "other"]
 
 
+@pytest.mark.parametrize("bytes_", [b"\xff", b"\xed\xa0\x80", b"\xc3"])
+@pytest.mark.parametrize("levels", [1, 2_000])
+def test_bytes_that_are_no_text_hide_no_object(bytes_: bytes, levels: int) -> None:
+    """The API server returns those of managedFields as a user wrote them, and one pod ended every list and watch."""
+    odd = pod(levels, name="odd").replace(b"f:a", b"f:" + bytes_, 1)
+    page = decoded(PAGE.decode, b'{"items":[' + odd + b"," + pod(1, name="other") + b"]}")
+    assert [parsed(item)["metadata"]["name"] for item in page.items or ()] == ["odd", "other"]
+
+
 @pytest.mark.parametrize("text", [nested(2_000)[:-1], nested(2_000) + b"}", b"[" * 2_000, b'{"a":' * 2_000 + b'"'])
 def test_what_is_no_object_is_refused_however_deep(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
