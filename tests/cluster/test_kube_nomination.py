@@ -85,3 +85,24 @@ def test_our_nomination_is_cleared_and_not_that_of_another(cluster: Cluster) -> 
     )  # fmt: skip
     assert cluster.pod("theirs").nomination == Nomination("spare", ours=False)
     assert isinstance(clear_nomination(cluster.client, cluster.pod("theirs")), Changed)
+
+
+def test_what_kube_scheduler_leaves_of_a_pod_that_finds_no_node_counts_as_ours_in_whoevers_name(
+    cluster: Cluster,
+) -> None:
+    """It removes a nomination itself, unless the pod may preempt no other; and then it nominates that pod nowhere."""
+    never: dict[str, Any] = {"metadata": {"name": "never"}, "value": 0, "preemptionPolicy": "Never"}
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    cluster.testbed.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {**kind, **never})
+    for name, more in (("may", {}), ("never", {"priorityClassName": "never"})):
+        cluster.executor(name, containers=[asking("65")], nodeSelector=HERE, **more)
+        nominate(cluster.client, cluster.pod(name), "contended")
+        order = cluster.order(cluster.read(name), Pin.ZONE, node="contended", location=("n", None, "contended"))
+        release(cluster.client, order, DEFAULT_LEVELS)
+        wait_until(partial(unschedulable, cluster, name), what=f"{name} finds no node")
+    wait_until(lambda: cluster.pod("may").nomination is None, what="kube-scheduler removes that of the one")
+    status = next(each for each in cluster.read("never")["metadata"]["managedFields"] if each.get("subresource"))
+    cluster.patch("never", {"metadata": {"managedFields": [{**status, "manager": "kube-scheduler"}]}})
+    assert cluster.pod("never").nomination == Nomination("contended", ours=True)
+    assert isinstance(clear_nomination(cluster.client, cluster.pod("never")), Cleared)
+    assert cluster.pod("never").nomination is None

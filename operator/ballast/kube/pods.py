@@ -251,14 +251,20 @@ def held(pod: JSON) -> Held | None:
 
 def _nomination(pod: JSON) -> Nomination | None:
     node = (pod.get("status") or {}).get("nominatedNodeName")
-    return Nomination(node, _nominated_by_us(pod["metadata"])) if node else None
+    return Nomination(node, _nominated_by_us(pod)) if node else None
 
 
-def _nominated_by_us(metadata: JSON) -> bool:
-    """Also if managedFields names no manager of it: its author may have emptied them, and the nomination would stay."""
+def _nominated_by_us(pod: JSON) -> bool:
+    """Also if managedFields names no manager of it: its author may have emptied them, and the nomination would stay.
+
+    The author may write another manager's name, too. kube-scheduler removes the nomination of a pod that finds no node,
+    but not where the pod may preempt no other: such a pod it never nominates, so there the nomination counts as ours.
+    """
+    if pod["spec"].get("preemptionPolicy") == "Never":
+        return True
     managers = {
         entry.get("manager")
-        for entry in metadata.get("managedFields") or ()
+        for entry in pod["metadata"].get("managedFields") or ()
         if entry.get("subresource") == "status"
         and "f:nominatedNodeName" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
     }
