@@ -87,15 +87,15 @@ def test_our_nomination_is_cleared_and_not_that_of_another(cluster: Cluster) -> 
     assert isinstance(clear_nomination(cluster.client, cluster.pod("theirs")), Changed)
 
 
-def test_what_kube_scheduler_leaves_of_a_pod_that_finds_no_node_counts_as_ours_in_whoevers_name(
+def test_what_kube_scheduler_leaves_of_a_pod_that_finds_no_node_counts_as_ours_in_any_name(
     cluster: Cluster,
 ) -> None:
     """It removes a nomination itself, unless the pod may preempt no other; and then it nominates that pod nowhere."""
     never: dict[str, Any] = {"metadata": {"name": "never"}, "value": 0, "preemptionPolicy": "Never"}
     kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
     cluster.testbed.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {**kind, **never})
-    for name, more in (("may", {}), ("never", {"priorityClassName": "never"})):
-        cluster.executor(name, containers=[asking("65")], nodeSelector=HERE, **more)
+    for name, priority in (("may", ""), ("never", "never")):
+        cluster.executor(name, containers=[asking("65")], nodeSelector=HERE, priorityClassName=priority)
         nominate(cluster.client, cluster.pod(name), "contended")
         order = cluster.order(cluster.read(name), Pin.ZONE, node="contended", location=("n", None, "contended"))
         release(cluster.client, order, DEFAULT_LEVELS)

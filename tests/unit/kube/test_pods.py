@@ -145,14 +145,14 @@ def by_us(at: str, part: str = "requiredDuringSchedulingIgnoredDuringExecution")
     return {"manager": "ballast", "operation": "Update", "time": at, "fieldsV1": fields}
 
 
-def test_where_a_pod_may_preempt_no_other_its_author_cannot_ascribe_our_nomination_to_another_controller() -> None:
+@pytest.mark.parametrize(("policy", "ours"), [("Never", True), ("PreemptLowerPriority", False)])
+def test_where_a_pod_may_preempt_no_other_its_author_cannot_ascribe_our_nomination_to_another_controller(
+    policy: str, *, ours: bool
+) -> None:
     """kube-scheduler would leave it, and with it the room of a node, until the pod is gone."""
-    forged = {
-        "status": {"nominatedNodeName": "n1"},
-        "managed_fields": [{**NOMINATED_BY_US, "manager": "kube-scheduler"}],
-    }
-    assert read(executor(**forged, preemptionPolicy="Never")).nomination == Nomination("n1", ours=True)
-    assert read(executor(**forged, preemptionPolicy="PreemptLowerPriority")).nomination == Nomination("n1", ours=False)
+    forged = [{**NOMINATED_BY_US, "manager": "kube-scheduler"}]
+    pod = executor(status={"nominatedNodeName": "n1"}, managed_fields=forged, preemptionPolicy=policy)
+    assert read(pod).nomination == Nomination("n1", ours=ours)
 
 
 def test_unschedulable_since_the_condition_says_so() -> None:
