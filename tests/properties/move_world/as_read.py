@@ -8,7 +8,7 @@ from typing import Any
 from ballast.controller.cluster_objects import ClusterObjects, OpenMove
 from ballast.controller.cluster_view import ClusterView, pools_of
 from ballast.controller.gateclock import GateClock
-from ballast.controller.movers import facts
+from ballast.controller.move_facts import facts
 from ballast.controller.observe import Lists
 from ballast.kube.document import text
 from ballast.kube.nodes import NodeReader

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ballast.controller.cluster_objects import OpenMove, read_moves
-from ballast.controller.movers import Movers, facts
+from ballast.controller.move_facts import facts
+from ballast.controller.movers import Movers
 from ballast.kube.document import text
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import Pod
