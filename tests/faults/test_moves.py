@@ -81,7 +81,7 @@ def test_a_destination_that_is_deleted_while_an_executor_moves_there_leaves_noth
         on.ask("asked", on.executor(HOT))
         until_phase(on, "asked", "Leaving")
         on.mine.delete(NODE, on.mine.node(COLD))
-        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert on.outcome("asked")[0] == "Succeeded"
         assert len(on.driver.pods()) == 2
         assert not any(on.mine.gated(pod["metadata"]["name"]) for pod in on.driver.pods())
 
@@ -95,7 +95,7 @@ def test_a_replacement_that_a_user_deletes_is_followed_by_another_and_nothing_is
         for pod in on.driver.pods():
             if pod["spec"].get("nodeName") != on.mine.node(WARM):
                 on.mine.delete(POD, pod["metadata"]["name"])
-        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert on.outcome("asked")[0] == "Succeeded"
         assert len(on.driver.pods()) == 2
         assert len(witness.evicted()) == 1
 
@@ -117,7 +117,7 @@ def test_a_disruption_budget_of_zero_is_told_and_an_executor_leaves_once_it_allo
         on.until(blocked, "the move says what blocks it")
         assert witness.evicted() == []
         on.mine.delete(DISRUPTION_BUDGET, "none")
-        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert on.outcome("asked")[0] == "Succeeded"
         assert len(witness.evicted()) == 1
 
 

@@ -37,7 +37,7 @@ from ballast.model import (
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
-from ballast.placement.strategies import ComponentRate, PlacementState, Rates, decided
+from ballast.placement.strategies import ComponentRate, PlacementState, Rates, awaited_by_moves
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 STRATEGIES = tuple(map(str, PlacementStrategy))
@@ -322,10 +322,9 @@ def test_what_is_arriving_keeps_its_room_and_what_a_move_decided_is_kept_or_expl
     reserved = {data.draw(st.sampled_from(names)): Resources(1.0, GIB, 1)}
     targets = data.draw(st.lists(st.sampled_from(names), max_size=2))
     moves = tuple(replace(WAITING, name=f"m{number}", target=target) for number, target in enumerate(targets))
-    policy = replace(world.policy, placement=replace(world.policy.placement, strategy="AvgShedder"))
     snapshot = replace(world.snapshot, moves=moves)
     placements = place(
-        snapshot, policy, world.memory, gated=world.gated, scores=world.scores, reserved=reserved
+        snapshot, world.policy, world.memory, gated=world.gated, scores=world.scores, reserved=reserved
     ).placements
     amounts = taken(world, placements)
     given_here = {p.node for p in placements if p.node is not None}
@@ -333,7 +332,7 @@ def test_what_is_arriving_keeps_its_room_and_what_a_move_decided_is_kept_or_expl
         if node.name in given_here:
             booked = amounts[node.name].plus(reserved.get(node.name, Resources()))
             assert booked.fits_in(node.allocatable)
-    wanted = decided(snapshot, world.gated)
+    wanted = {uid: move.target for uid, move in awaited_by_moves(snapshot, world.gated).items()}
     for placement in placements:
         assert placement.node == wanted.get(placement.uid, placement.node) or placement.reason is not None
 

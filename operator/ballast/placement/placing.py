@@ -1,7 +1,8 @@
 """Placing a pass's gated executors: strategies choose among the nodes, room and limits say which there are.
 
-Executors first go back to where they were, as far as the policy wants it. The others go where the policy's strategy
-sends them: to cool nodes as long as there are some, and near their component as far as it may not spread.
+Executors that a move waits for go to its target. Others first go back to where they were, as far as the policy wants
+it. The rest go where the policy's strategy sends them: to cool nodes as long as there are some, and near their
+component as far as it may not spread.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from ballast.placement.room import Room, about_to_be_bound, fits, room
 from ballast.placement.scope import region
 from ballast.placement.shortage import rounds
 from ballast.placement.stickiness import returning
-from ballast.placement.strategies import PlacementState, after, chosen, decided, headings, sets
+from ballast.placement.strategies import PlacementState, after, awaited_by_moves, chosen, headings, sets
 from ballast.placement.strategy import Seats, Strategy
 from ballast.placement.workload import TopologyWorkload, workloads
 
@@ -100,7 +101,7 @@ def place(
     pool = Pool(places, space, Admission(places.nodes), policy.placement, hot, limit)
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
-    pins = decided(snapshot, gated) if policy.placement.strategy == "AvgShedder" else {}
+    pins = {uid: move.target for uid, move in awaited_by_moves(snapshot, gated).items()}
     awaited = awaited_zones(snapshot.executors, policy.levels)
     work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins, awaited=awaited)
     sent = work.foresee(snapshot, state)

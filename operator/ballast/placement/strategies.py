@@ -14,7 +14,7 @@ from random import Random
 
 import numpy as np
 
-from ballast.model import Executor, MovePhase, Phase, Snapshot
+from ballast.model import Executor, Move, MovePhase, Phase, Snapshot
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.placement_view import PlacementView, Pool
@@ -292,7 +292,7 @@ class RoundRobin:
 
 
 class AvgShedder:
-    """At random, except for what a move has decided (`decided`).
+    """At random, except for what a move has decided, which no strategy is asked.
 
     So that the executors of a node that died do not all land on one other; drawn from a seed that the executors give,
     so that the same question has the same answer. Source: Pulsar's `AvgShedder.selectBroker`.
@@ -311,20 +311,23 @@ class AvgShedder:
         return draw(able, self._random)
 
 
-def decided(snapshot: Snapshot, gated: Collection[Executor]) -> dict[str, str]:
-    """Node by executor uid, where AvgShedder has decided already: the targets of moves whose replacement it is.
+def awaited_by_moves(snapshot: Snapshot, gated: Collection[Executor]) -> dict[str, Move]:
+    """Moves by the uid of the gated executor that is their replacement, or likely to be.
 
-    A replacement is usually recognized by its move, and is not placed by a strategy then. Where that has not happened
-    in time, the earliest executors of the same application and profile take the places that moves wait to fill.
+    A move usually places its replacement itself. Where it has not done so in time, the executor goes to its target as
+    well. Of those that no move has recognized yet, the earliest of the same application and profile do.
     """
+    moves = [move for move in snapshot.moves if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING)]
+    claims = {move.replacement_uid: move for move in moves if move.replacement_uid is not None}
+    found = {executor.uid: claims[executor.uid] for executor in gated if executor.uid in claims}
     waiting: dict[tuple[str, str, str], list[Executor]] = defaultdict(list)
     for executor in sorted(gated, key=lambda e: (e.created_at, e.key)):
-        waiting[executor.namespace, executor.application, executor.resource_profile].append(executor)
-    found: dict[str, str] = {}
-    for move in sorted(snapshot.moves, key=lambda m: (m.started_at, m.namespace, m.name)):
+        if executor.uid not in found:
+            waiting[executor.namespace, executor.application, executor.resource_profile].append(executor)
+    for move in sorted(moves, key=lambda m: (m.started_at, m.namespace, m.name)):
         alike = waiting[move.namespace, move.application, move.resource_profile]
-        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid is None and alike:
-            found[alike.pop(0).uid] = move.target
+        if move.replacement_uid is None and alike:
+            found[alike.pop(0).uid] = move
     return found
 
 

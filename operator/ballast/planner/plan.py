@@ -33,7 +33,7 @@ from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight, nominated_while_gated
 from ballast.placement.scope import next_scopes
 from ballast.placement.shortage import short_of_room
-from ballast.placement.strategies import PlacementState, headings
+from ballast.placement.strategies import PlacementState, awaited_by_moves, headings
 from ballast.planner.leveling import Leveling, TrafficState, level
 from ballast.planner.nominations import overdue_nominations, with_nominations
 from ballast.planner.release import (
@@ -151,7 +151,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     """
     inputs = _inputs(snapshot, policy, memory, now)
     released = _releases(inputs)
-    inputs = replace(inputs, reserved=_with_nominated(inputs, released))
+    inputs = replace(inputs, reserved=_still_reserved(inputs, released))
     left, placed = _placed(inputs, released)
     placements = (*_unpinned(released), *left, *placed.placements)
     leveling = _leveled(inputs, placements, placed.state)
@@ -204,9 +204,12 @@ def _releases(inputs: _Inputs) -> Releases:
     return without_waiting(found, [members for members, lacking in zip(waiting, short, strict=True) if lacking])
 
 
-def _with_nominated(inputs: _Inputs, released: Releases) -> Mapping[str, Resources]:
+def _still_reserved(inputs: _Inputs, released: Releases) -> Mapping[str, Resources]:
+    """Without the room of moves whose replacements are placed in this pass; with that of nominations that stay."""
+    filled = {(move.namespace, move.name) for move in awaited_by_moves(inputs.snapshot, released.place).values()}
+    moves = tuple(move for move in inputs.snapshot.moves if (move.namespace, move.name) not in filled)
     leaving = {executor.uid for executor in (*released.place, *(each for each, _ in released.unpinned))}
-    found = dict(inputs.reserved)
+    found = in_flight(replace(inputs.snapshot, moves=moves)) if filled else dict(inputs.reserved)
     for node, amounts in nominated_while_gated(inputs.snapshot, leaving).items():
         found[node] = found.get(node, Resources()).plus(amounts)
     return found

@@ -228,24 +228,32 @@ def test_averages_move_slowly_and_start_again_on_a_node_without_executors() -> N
     assert dict(after.by_node) == {"n0": pytest.approx(0.54), "n1": 0.9}
 
 
-def test_avg_shedder_sends_what_it_shed_where_it_said_and_spreads_the_rest() -> None:
+@pytest.mark.parametrize(("recognized", "sent"), [(None, "e-1"), ("uid-e-0", "e-0"), ("uid-e-8", None)])
+@pytest.mark.parametrize("strategy", PlacementStrategy)
+def test_each_strategy_sends_what_a_move_waits_for_to_its_target(
+    strategy: str, recognized: str | None, sent: str | None
+) -> None:
     move = a_move(
         "m1", source="n9", target="n3", phase=MovePhase.ARRIVING, application="spark-app", resource_profile="0"
     )
+    move = replace(move, replacement_uid=recognized)
     waiting = [gated("e-0", created_at=NOW - 5), gated("e-1", created_at=NOW - 9)]
-    result = placed("AvgShedder", nodes(5), waiting, changes={"moves": (move,)}, pin=Pin.NONE)
-    chosen = {p.pod: (p.node, p.pin, p.reason) for p in result.placements}
-    assert chosen["e-1"] == ("n3", Pin.ZONE, None)
-    assert chosen["e-0"][1] is Pin.NONE
+    result = placed(strategy, nodes(5), waiting, changes={"moves": (move,)}, pin=Pin.NONE)
+    assert [p.pod for p in result.placements if p.pin is Pin.ZONE] == ([] if sent is None else [sent])
+    assert all(p.node == "n3" for p in result.placements if p.pod == sent)
+
+
+def test_avg_shedder_spreads_executors_at_random() -> None:
     many_nodes = homes(placed("AvgShedder", nodes(20), many(60)))
     assert len(many_nodes) > 12
     assert max(many_nodes.values()) <= 4
 
 
-def test_an_avg_shedders_destination_that_is_full_is_explained() -> None:
+@pytest.mark.parametrize("strategy", PlacementStrategy)
+def test_a_target_of_a_move_that_is_full_is_explained(strategy: str) -> None:
     move = a_move("m1", target="n0", phase=MovePhase.LEAVING, application="spark-app", resource_profile="0")
     pool = [a_node("n0", requested=Resources(4.0, GIB, 1)), a_node("n1")]
-    (placement,) = placed("AvgShedder", pool, many(1), changes={"moves": (move,)}).placements
+    (placement,) = placed(strategy, pool, many(1), changes={"moves": (move,)}).placements
     assert (placement.node, placement.reason, placement.detail) == ("n1", Reason.NO_ROOM, "n0 can't take it any more")
 
 

@@ -486,6 +486,26 @@ def test_what_a_pass_places_is_spoken_for_node_by_node() -> None:
     assert booked == {"a": Resources(3.0, 2 * GIB, 2)}
 
 
+@pytest.mark.parametrize("replacement", [None, "uid-e-9"])
+def test_a_replacement_that_waited_too_long_takes_the_room_that_its_move_has_kept_for_it(
+    replacement: str | None,
+) -> None:
+    move = a_move(
+        phase=MovePhase.ARRIVING,
+        source="hot",
+        target="cold",
+        ended_at=None,
+        application="spark-app",
+        resource_profile="0",
+    )
+    move = replace(move, replacement_uid=replacement)
+    nodes = (a_node("cold", cores=1.0), a_node("hot", cores=4.0))
+    late = gated("e-9", since=NOW - 10, requests=Resources(1.0, GIB, 1))
+    snapshot = a_snapshot(*nodes, executors=(an_executor("e-1", node="hot"), late), moves=(move,))
+    (placement,) = plan(snapshot, POLICY, Memory(), NOW)[0].placements
+    assert (placement.executor, placement.node, placement.reason) == (late.key, "cold", None)
+
+
 def test_it_comes_on_top_of_what_moves_under_way_need() -> None:
     reserved = {"a": Resources(1.0, GIB, 1), "b": Resources(1.0)}
     booked = reservations(reserved, SNAPSHOT, [_on("e2", "a")])
