@@ -6,7 +6,7 @@ scheduling: executors in the order of proximity needs, each to the nearest node 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -110,8 +110,8 @@ def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort) ->
     compare = effort.thorough or not settles_for_one_place(view)
     for nodes in domains(view, thorough=compare):
         widest = problem(view, nodes)
-        for order in _orders(widest, sequence, effort):
-            best = _better(best, _constructed(widest, order), effort)
+        for layout in _different(_constructed(widest, order) for order in _orders(widest, sequence, effort)):
+            best = _better(best, layout, effort)
         if not compare and best is not None and not best.missing.any() and not _split(best):
             return best
     if best is not None and widest is not None and _split(best):
@@ -136,6 +136,16 @@ def _every_order(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int
     if len(sequence) * len(problem.nodes) > _MOST_CELLS:
         return [sequence]
     return [sequence, sequence[::-1], sorted(sequence), hardest_first(problem)]
+
+
+def _different(layouts: Iterable[Layout]) -> Iterator[Layout]:
+    """Without those that are as one before: several orders often lead to one layout, and descent is what takes time."""
+    seen = set[bytes]()
+    for layout in layouts:
+        placed = layout.placed.tobytes()
+        if placed not in seen:
+            seen.add(placed)
+            yield layout
 
 
 def _better(best: Layout | None, layout: Layout, effort: Effort) -> Layout:

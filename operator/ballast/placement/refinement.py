@@ -68,8 +68,9 @@ def best_swap(
 ) -> Change:
     """`counts` executors of two groups change places."""
     one, other = groups
-    here, there = _givers(layout, one, other, counts), _givers(layout, other, one, counts[::-1])
-    if not len(here) or not len(there):
+    here = _givers(layout, one, other, counts)
+    there = _givers(layout, other, one, counts[::-1]) if len(here) else here
+    if not len(there):
         return NO_CHANGE
     problem = layout.problem
     first, second = int(problem.component[one]), int(problem.component[other])
@@ -90,12 +91,15 @@ def _givers(layout: Layout, giving: int, taking: int, counts: tuple[int, int]) -
     """Nodes that can give counts[0] of one group and take counts[1] of the other instead."""
     problem = layout.problem
     component, given = int(problem.component[taking]), int(problem.component[giving])
-    mask = problem.allowed[taking] & (layout.placed[giving] >= counts[0])
+    # Most groups are on few of the nodes, and many never have two executors on one: the rest need not be looked at.
+    candidates: IntArray = np.flatnonzero(layout.placed[giving] >= counts[0])
+    if not len(candidates):
+        return candidates
     released = counts[0] if component == given else 0
-    mask &= layout.node_left[component] + released >= counts[1]
+    mask = problem.allowed[taking, candidates] & (layout.node_left[component, candidates] + released >= counts[1])
     if problem.apart:
-        mask &= ~layout.blocked(component)
-    candidates = np.flatnonzero(mask)
+        mask &= ~layout.blocked(component)[candidates]
+    candidates = candidates[mask]
     room = layout.room[candidates] + counts[0] * problem.demand[giving]
     return candidates[fits(room, counts[1] * problem.demand[taking], problem.slack)]
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from ballast.model import Anchor, Component, Executor, PlacementPolicy, Resources, Stream, Topology
+from ballast.placement import proximity
 from ballast.placement.parts import parts
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout
 from ballast.placement.proximity import Effort, problem, search
+from ballast.placement.refinement import Budget, descend
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
 from tests.unit.placement.situations import situation, the_view
 
@@ -100,6 +102,20 @@ def test_more_effort_is_never_dearer() -> None:
         for layout in (found(view, effort) for effort in (HURRY, Effort(steps=0), Effort(steps=50), Effort(steps=500)))
     ]
     assert ranks == sorted(ranks, reverse=True)
+
+
+def test_no_layout_is_improved_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several orders often lead to one layout. A user may gate executors of ever new sizes, whose passes take long."""
+    improved: list[bytes] = []
+
+    def note(layout: Layout, budget: Budget, *, full: bool = True) -> None:
+        improved.append(layout.problem.nodes.tobytes() + layout.placed.tobytes())
+        descend(layout, budget, full=full)
+
+    monkeypatch.setattr(proximity, "descend", note)
+    found(a_view(*some(1), *some(1, cores=0.5), *some(1, "report"), *some(1, "report", cores=0.5)), Effort())
+    assert len(improved) > 1
+    assert len(improved) == len(set(improved))
 
 
 def test_the_same_question_has_the_same_answer() -> None:
