@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,23 @@ def compact(testbed: Testbed) -> int:
     return newest
 
 
+@contextmanager
+def restored_from_a_backup(testbed: Testbed, backup: Path) -> Iterator[None]:
+    """What is written inside the block is lost at its end.
+
+    As Kubernetes' documentation says, API servers are stopped while etcd is restored, and its controllers started again
+    afterwards.
+    """
+    data = Path(_argument(testbed, "--data-dir"))
+    with testbed.without("etcd", "kube-apiserver"):
+        shutil.copytree(data, backup)
+    yield
+    with testbed.without("kube-controller-manager", "kube-scheduler", "kwok"):  # noqa: SIM117 -- it is started first
+        with testbed.without("etcd", "kube-apiserver"):
+            shutil.rmtree(data)
+            shutil.copytree(backup, data)
+
+
 def _ask(testbed: Testbed, path: str, body: dict[str, Any]) -> dict[str, Any]:
     pki = testbed.instance.folder / "pki"
     with requests.Session() as session:
@@ -32,8 +52,12 @@ def _ask(testbed: Testbed, path: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _address(testbed: Testbed) -> str:
+    return _argument(testbed, "--advertise-client-urls")
+
+
+def _argument(testbed: Testbed, name: str) -> str:
     """Its own process was told."""
     (part,) = (each for each in testbed.instance.manifest.parts() if each.name == "etcd")
     words = Path(f"/proc/{part.process.pid}/cmdline").read_text().split("\0")
-    (address,) = (word.partition("=")[2] for word in words if word.startswith("--advertise-client-urls="))
-    return address
+    (value,) = (word.partition("=")[2] for word in words if word.startswith(f"{name}="))
+    return value

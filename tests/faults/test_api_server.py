@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,22 @@ import pytest
 import yaml
 
 from ballast.api.crd import KINDS
-from ballast.kube.kinds import POD
+from ballast.kube.kinds import BALANCING_POLICY, POD
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.faults.behind import Scene, behind_a_gateway
-from tests.faults.etcd import compact
+from tests.faults.etcd import compact, restored_from_a_backup
 from tests.faults.gateway import Fault
-from tests.faults.invariants import GATED_SECONDS, await_said
+from tests.faults.invariants import GATED_SECONDS, RECOVERY_SECONDS, await_said
 from tests.faults.older_version import KEPT
 from tests.faults.play import Play
-from tests.testbed.waiting import stays
+from tests.testbed.waiting import stays, wait_until
 
 pytestmark = pytest.mark.cluster
 
 JSON = dict[str, Any]
 DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
+LOST_WRITES = 200
+"""More than are made in the test afterwards, so that versions from before do not come again in time."""
 MOST_WRITES = 12
 """Of status in CALM_SECONDS, while nothing happens."""
 CALM_SECONDS = 4.0
@@ -62,6 +65,41 @@ def test_versions_that_etcd_has_compacted_are_listed_again(scene: Scene, play: P
         assert play.ends() == play.aim()
     assert len(witness.evicted()) == 1
     assert "expired (410)" in scene.operator.log.read_text()
+
+
+def test_after_etcd_was_restored_from_a_backup_executors_are_placed_and_policies_are_heard_of(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """Watches from versions that are still to come are silent: executors stayed gated until as much had been written
+    again, or for half an hour.
+    """
+    placing = scene.stage.placing
+    with restored_from_a_backup(scene.testbed, tmp_path / "backup"):
+        for number in range(LOST_WRITES):
+            placing.executor(number, application="lost", gates=())
+            placing.delete(POD, f"lost-exec-{number}")
+        placing.await_released(placing.executors(2, application="lost-gated"), seconds=GATED_SECONDS)
+    for application in ("first", "second"):
+        gated = placing.executors(2, application=application)
+        placing.await_released(gated, seconds=GATED_SECONDS)
+        for name in gated:
+            placing.delete(POD, name)
+    log = scene.operator.log
+    wait_until(lambda: "kopf is started again" in log.read_text(), what="it says so", timeout_seconds=RECOVERY_SECONDS)
+    for interval in ("2s", "1s"):
+        change = f'{{"spec":{{"interval":"{interval}"}}}}'
+        scene.testbed.kubectl("patch", "balancingpolicy", placing.name, "--type=merge", f"--patch={change}")
+        generation = placing.read(BALANCING_POLICY, placing.name)["metadata"]["generation"]
+        wait_until(
+            partial(_has_observed, scene, generation),
+            what="the change of the policy is acted on",
+            timeout_seconds=RECOVERY_SECONDS,
+        )
+
+
+def _has_observed(scene: Scene, generation: int) -> bool:
+    """Whether the policy's condition is about this generation."""
+    return (scene.stage.placing.condition(BALANCING_POLICY, "Ready") or {}).get("observedGeneration") == generation
 
 
 @contextmanager

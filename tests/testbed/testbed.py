@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -146,14 +146,16 @@ class Testbed:
         self.down()
 
     @contextmanager
-    def without(self, part: str) -> Iterator[None]:
-        """Kill that part of the control plane (kube-apiserver, …), and start it again after the block.
+    def without(self, *parts: str) -> Iterator[None]:
+        """Kill those parts of the control plane (kube-apiserver, …), and start them again after the block, in turn.
 
         Returns when the API server is ready.
         """
         if self._supervisor is None:
             raise TestbedError("this testbed is not up: call up() first")
-        with self._supervisor.without(part):
+        with ExitStack() as killed:
+            for part in reversed(parts):
+                killed.enter_context(self._supervisor.without(part))
             yield
         wait_until(lambda: self.api.answers("/readyz"), what="the API server is ready again")
 

@@ -104,6 +104,8 @@ class ClusterState:
         """Of what kopf has told of, by resource, namespace and name."""
         self._hearing = threading.Lock()
         self._verified_at: float | None = None
+        self._restorations = 0
+        """Of all stores, as far as `restored` told of them."""
         self._mounting = threading.Lock()
         self._running: list[Informer[Any]] = []
 
@@ -190,6 +192,24 @@ class ClusterState:
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
             self._uids = {name: uid for name, uid in self._uids.items() if uid in known}
         return {uid: self._version(uid) for uid in differing}
+
+    def restored(self) -> bool:
+        """Whether etcd was restored from a backup since this was last asked.
+
+        Then our own kinds are to be listed again, and kopf to be started again: its watches wait for versions that are
+        still to come.
+        """
+        stores = (*(each.store for each in tuple(self._running)), *self._ours.values())
+        if sum(each.restorations for each in stores) == self._restorations:
+            return False
+        for store in self._ours.values():
+            store.start_over()
+        self._restorations = sum(each.restorations for each in stores)
+        with self._hearing:
+            self._heard.clear()
+            self._uids.clear()
+        self.distrust()
+        return True
 
     def _limited(self) -> tuple[tuple[Quota, Store[Any]], ...]:
         return (self._topology_quota, self._topologies), (self._move_quota, self._moves)

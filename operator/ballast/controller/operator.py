@@ -280,6 +280,13 @@ class Operator:
             await pause(stop, _COMPARE_EVERY_SECONDS)
             if stop.is_set():
                 return
+            if self._state.restored():
+                _LOG.warning(
+                    "etcd was restored from a backup: our own kinds are listed again, and kopf is started again"
+                )
+                self._restart_kopf()
+                self._agenda.mark()
+                continue
             if self._state.has_policies and turn % (_LEADER_TURNS if self._election.leading else _STANDBY_TURNS):
                 continue
             try:

@@ -2,7 +2,8 @@
 
 The watch asks for bookmarks, which the API server sends about once a minute: a connection that is silent for longer is
 dead, and is opened again. A version that the server no longer has (410 Gone) brings another LIST. So does every
-`resync_seconds`, in case an event was lost.
+`resync_seconds`, in case an event was lost, and an etcd that was restored from a backup: its versions begin again where
+they were then, and a watch from a version that is still to come is silent until it has come.
 
 The client library's `kubernetes.informer` has no read time-out (a connection that goes silent is never noticed), lists
 without pages, and costs more memory and CPU: see docs/operations.md.
@@ -15,6 +16,7 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, TypeVar
 
 import msgspec
@@ -83,6 +85,8 @@ class Informer(Generic[T]):
         self.restarts = 0
         """How often the watch had to be opened again because it broke, or was silent."""
         self.lists = 0
+        self._broke = False
+        """The last watch did, since when the server may have lost its state."""
         self.last_error = ""
         """Of the watch that is being opened again; not the exception, which would keep the connection open."""
 
@@ -146,6 +150,7 @@ class Informer(Generic[T]):
                 self._version = 0
             else:
                 broke, self.last_error = False, ""
+            self._broke |= broke
             lasted = self._monotonic() - began
             if lasted >= (self._timing.longest_backoff_seconds if broke else _SHORTEST_SECONDS):
                 backoff = self._timing.first_backoff_seconds
@@ -157,9 +162,20 @@ class Informer(Generic[T]):
 
     def _turn(self) -> None:
         """One watch, after a list where one is due. Returns when the server ends the watch, as asked."""
+        if self._broke and self._went_back():
+            self.store.start_over()
+            self._version = 0
         if not self._version or self._monotonic() - self._listed_at >= self._timing.resync_seconds:
             self._list()
+        self._broke = False
         self._watch()
+
+    def _went_back(self) -> bool:
+        """Whether the server's newest state is older than what was heard of."""
+        parameters = {"limit": "1", "labelSelector": self._query.labels, "fieldSelector": self._query.fields}
+        asked = {name: value for name, value in parameters.items() if value}
+        page = self._client.get_page(self._query.kind, asked, metadata_only=self._query.metadata_only)
+        return 0 < number(page.metadata.resource_version) < self._version
 
     def _list(self) -> None:
         objects = Objects(self._client, self._query)
@@ -244,6 +260,10 @@ class Store(Generic[T]):
         self._versions: dict[str, int] = {}
         self._deleted: dict[str, int] = {}
         """Versions of objects that were deleted: an answer to a write that comes late must not bring one back."""
+        self._newest = 0
+        """The highest version of all that came."""
+        self.restorations = 0
+        """How often etcd was restored from a backup."""
         self.lock = threading.RLock()
         """Hold it to see the store and what `changed` keeps at one moment."""
 
@@ -271,6 +291,7 @@ class Store(Generic[T]):
         metadata = raw["metadata"]
         uid, version = metadata["uid"], number(metadata.get("resourceVersion"))
         with self.lock:
+            self._newest = max(self._newest, version)
             if version <= max(self.version(uid), self._deleted.get(uid, 0)):
                 return
             try:
@@ -292,6 +313,7 @@ class Store(Generic[T]):
     def remove(self, uid: str, version: int) -> None:
         """An object that was deleted at this version."""
         with self.lock:
+            self._newest = max(self._newest, version)
             if version < self.version(uid):
                 return
             self._bury(uid, version)
@@ -307,7 +329,13 @@ class Store(Generic[T]):
         Returns the uids of those that were not as listed.
         """
         differing, there = set(), set()
-        for raw in listed:
+        newest = self._newest
+        items = iter(listed)
+        first = next(items, None)
+        if 0 < number(listed.resource_version) < newest:
+            # It was asked for afterwards, and a list without a resource version is the newest state that there is.
+            self.start_over()
+        for raw in chain(() if first is None else (first,), items):
             metadata = decoded(_IDENTITY.decode, raw).metadata
             there.add(metadata.uid)
             if number(metadata.resource_version) > self.version(metadata.uid):
@@ -315,10 +343,20 @@ class Store(Generic[T]):
                 self.put(parsed(raw))
         version = number(listed.resource_version)
         with self.lock:
+            self._newest = max(self._newest, version)
             gone = [uid for uid in self._versions.keys() - there if self.version(uid) <= version]
             for uid in gone:
                 self._bury(uid, version)
         return frozenset(differing.union(gone))
+
+    def start_over(self) -> None:
+        """The API server, restored from a backup, gives versions that came until now again, to others."""
+        _LOG.warning("the API server's state is older than it was (was etcd restored?): all objects are read again")
+        with self.lock:
+            self.restorations += 1
+            self._versions = dict.fromkeys(self._versions, 0)
+            self._deleted.clear()
+            self._newest = 0
 
     def _bury(self, uid: str, version: int) -> None:
         self._deleted[uid] = max(version, self._deleted.get(uid, 0))

@@ -182,7 +182,7 @@ class Objects:
     def __init__(self, client: Client, query: Query) -> None:
         self._client, self._query = client, query
         self.resource_version = ""
-        """Of the whole list, once all of it was taken."""
+        """Of the whole list, from its first page on."""
 
     def __iter__(self) -> Iterator[Raw]:
         limit, position = self._query.page, ""
@@ -194,13 +194,13 @@ class Objects:
                     raise
                 limit = max(1, limit // _SHORTER)
                 continue
+            self.resource_version = page.metadata.resource_version
             items = page.items or ()
             if _GROWTH * sum(memoryview(item).nbytes for item in items) <= LONGEST_PAGE_BYTES:
                 limit = min(self._query.page, _GROWTH * limit)
             yield from items
             position = page.metadata.continue_
             if not position:
-                self.resource_version = page.metadata.resource_version
                 return
             # Two pages at once would be twice as much memory.
             del page, items

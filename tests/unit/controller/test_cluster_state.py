@@ -28,7 +28,7 @@ from ballast.model import Policy
 from tests.unit.controller.stage import move
 from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, node, pod
 from tests.unit.kube.scripted import Answer, scripted
-from tests.unit.kube.watched_server import WatchedCluster, identified
+from tests.unit.kube.watched_server import WatchedCluster, identified, silent
 
 JSON = dict[str, Any]
 NODES = [node("node-1"), node("node-2", labels={"topology.kubernetes.io/zone": "b"})]
@@ -345,6 +345,23 @@ def test_what_kopf_has_missed_is_found_by_a_list() -> None:
         assert found.state.unheard(missed)
         found.state.heard(kinds.BALANCING_POLICY, identified(CLICKS, 2))
         assert not found.state.unheard(missed)
+
+
+def test_after_etcd_was_restored_from_a_backup_our_own_kinds_are_as_they_are_listed() -> None:
+    """The watch of pods finds out, and what kopf has told of has versions that are still to come."""
+    with observed(balancingpolicies=[POLICY]) as found:
+        found.state.heard(kinds.BALANCING_POLICY, identified(POLICY | {"spec": {"interval": "30s"}}, 95))
+        assert not found.state.restored()
+        for plural, server in found.cluster.servers.items():
+            server.version = 60
+            if plural == "pods":
+                server.next_watch().fail(silent())
+                server.next_watch()
+        assert found.state.restored()
+        (policy,) = found.state.look().policies
+        assert policy.raw["metadata"]["resourceVersion"] == "1"
+        assert found.state.unheard({"uid-streaming": 1})
+        assert not found.state.restored()
 
 
 def test_a_write_of_this_process_after_the_list_is_not_taken_for_a_change_that_kopf_missed() -> None:

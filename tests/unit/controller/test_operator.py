@@ -329,8 +329,12 @@ class Kinds:
     loop: asyncio.AbstractEventLoop
     still_unheard: bool = True
     has_policies: bool = False
+    restorations: list[bool] = field(default_factory=list)
     turns: int = 0
     listed_at: list[int] = field(default_factory=list)
+
+    def restored(self) -> bool:
+        return bool(self.restorations) and self.restorations.pop(0)
 
     def verify(self) -> Mapping[str, int]:
         self.listed_at.append(self.turns)
@@ -384,6 +388,16 @@ async def test_kopf_is_started_again_when_it_has_missed_a_change(
     with built(tmp_path) as operator:
         assert await compared(operator, kinds) == restarts
         assert operator._agenda.take() is (MISSED in lists), "what was missing is acted on at once"
+
+
+async def test_kopf_is_started_again_at_once_when_etcd_was_restored_from_a_backup(tmp_path: Path) -> None:
+    """Its watches wait for versions that are still to come, and what it has told of has such versions."""
+    loop = asyncio.get_running_loop()
+    kinds = Kinds([{}], asyncio.Event(), loop, has_policies=True, restorations=[False, True, False])
+    with built(tmp_path) as operator:
+        assert await compared(operator, kinds, leads=True) == 1
+        assert operator._agenda.take()
+    assert kinds.listed_at == [12]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ballast.kube.document import Page
 from ballast.kube.errors import Gone, Unavailable
 from ballast.kube.informer import Informer, Store, Timing
 from ballast.kube.kinds import POD
@@ -133,6 +134,26 @@ def test_a_version_that_expired_brings_a_list_that_takes_out_what_vanished_unhea
         watch.fail(Gone("watch pods", "too old resource version", status=410))
         known.until("b")
         assert known.server.next_watch().parameters["resourceVersion"] == "200"
+
+
+@pytest.mark.parametrize("fault", [silent(), Unavailable("watch pods", "no answer")], ids=["silent", "a restart"])
+def test_after_etcd_was_restored_from_a_backup_the_watch_begins_where_the_server_is_now(fault: Unavailable) -> None:
+    """It was opened at a version that was still to come: the API server says nothing until then, and executors stayed
+    gated for as long.
+    """
+    backup, changed = [pod("a", 7), pod("b", 60)], pod("b", 61)
+    with followed([pod("a", 90), pod("c", 95)], [*backup, changed][::2]) as (known, informer):
+        watch = known.server.next_watch()
+        known.server.version = 65
+        watch.fail(fault)
+        known.until("a", "b")
+        again = known.server.next_watch()
+        assert again.parameters["resourceVersion"] == "65"
+        again.send("MODIFIED", pod("a", 66))
+        again.send("ADDED", pod("c", 67))
+        known.until("a", "b", "c")
+        assert informer.store.version("uid-a") == 66
+        assert informer.store.restorations == 1
 
 
 def test_a_version_that_expired_is_listed_at_once_whatever_pause_an_outage_has_brought() -> None:
@@ -256,6 +277,19 @@ def listed(items: list[JSON], version: int) -> Objects:
     return Objects(server, Query(POD))  # type: ignore[arg-type]
 
 
+def meanwhile(found: Objects, kept: Store[str], uid: str) -> Objects:
+    """An object is written after the list was read, and before the end of it has come."""
+    page = found._page
+
+    def read(limit: int, position: str) -> Page:
+        answer = page(limit, position)
+        kept.put(thing(uid, int(answer.metadata.resource_version) + 2))
+        return answer
+
+    found._page = read  # type: ignore[method-assign]
+    return found
+
+
 def test_the_newer_version_stays_whichever_comes_first() -> None:
     kept, changes = store()
     kept.put(thing("a", 2))
@@ -301,13 +335,37 @@ def test_a_late_answer_to_a_write_amends_neither_an_object_that_is_gone_nor_one_
 
 def test_a_list_takes_out_what_it_does_not_have_unless_that_is_newer_than_the_list() -> None:
     kept, _ = store()
-    for uid, version in (("gone", 1), ("written-meanwhile", 12), ("same", 3)):
+    for uid, version in (("gone", 1), ("same", 3)):
         kept.put(thing(uid, version))
-    differing = kept.replace_all(listed([thing("same", 3), thing("new", 9)], 10))
+    differing = kept.replace_all(meanwhile(listed([thing("same", 3), thing("new", 9)], 10), kept, "written-meanwhile"))
     assert differing == {"gone", "new"}
     assert kept.uids() == {"written-meanwhile", "same", "new"}
     kept.put(thing("gone", 8))
     assert "gone" not in kept.uids(), "an event from before the list came late"
+
+
+def test_a_list_that_is_older_than_what_came_before_it_replaces_everything() -> None:
+    """etcd was restored from a backup, and gives the same versions again."""
+    kept, _ = store()
+    kept.replace_all(listed([thing("same", 3), thing("changed", 15, "later"), thing("new", 16)], 20))
+    kept.remove("deleted", 18)
+    backup = [thing("same", 3), thing("changed", 5, "before"), thing("deleted", 6)]
+    assert kept.replace_all(listed(backup, 10)) == {"same", "changed", "deleted", "new"}
+    assert sorted(kept.values()) == ["at 3", "at 6", "before"]
+    kept.put(thing("changed", 11, "after"))
+    assert kept.get("changed") == "after"
+    assert kept.replace_all(listed([], 12)) == {"same", "changed", "deleted"}
+    assert kept.restorations == 1
+
+
+def test_a_list_without_a_version_replaces_nothing() -> None:
+    """A gateway has answered with JSON of its own."""
+    kept, _ = store()
+    kept.put(thing("a", 5))
+    server = WatchedServer([])
+    server.version = 0
+    assert kept.replace_all(Objects(server, Query(POD))) == set()  # type: ignore[arg-type]
+    assert kept.values() == ["at 5"]
 
 
 def test_a_list_reads_only_objects_that_have_changed() -> None:

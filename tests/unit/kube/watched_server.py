@@ -12,6 +12,7 @@ import msgspec
 
 from ballast.kube.document import Page, PageMetadata
 from ballast.kube.errors import KubeError, Unavailable
+from ballast.kube.informer import number
 from ballast.kube.kinds import Kind
 
 JSON = dict[str, Any]
@@ -24,8 +25,11 @@ class Watch:
         self.parameters = dict(parameters)
         self._lines: queue.Queue[bytes | KubeError | None] = queue.Queue()
         self.closed = False
+        self.newest = 0
+        """The highest version that was sent."""
 
     def send(self, kind: str, body: JSON) -> None:
+        self.newest = max(self.newest, number(body["metadata"].get("resourceVersion")))
         self._lines.put(json.dumps({"type": kind, "object": body}).encode())
 
     def send_raw(self, line: bytes) -> None:
@@ -66,11 +70,14 @@ class WatchedServer:
         self.asked: list[dict[str, str]] = []
         """With what each page was asked for."""
         self.opened: queue.Queue[Watch] = queue.Queue()
+        self._watches: list[Watch] = []
         self.refusals: list[KubeError] = []
         """What the next requests for a watch are answered."""
 
     def get_page(self, kind: Kind, parameters: Mapping[str, str], **options: Any) -> Page:
         del kind, options
+        if parameters.get("limit") == "1":
+            return Page(PageMetadata(str(max(self.version, *(each.newest for each in self._watches), 0))), ())
         self.asked.append(dict(parameters))
         self.listed += 1
         items = self._lists.pop(0) if len(self._lists) > 1 else self._lists[0]
@@ -82,6 +89,7 @@ class WatchedServer:
         if self.refusals:
             raise self.refusals.pop(0)
         watch = Watch(parameters)
+        self._watches.append(watch)
         self.opened.put(watch)
         return watch
 
