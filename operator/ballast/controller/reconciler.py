@@ -43,6 +43,8 @@ _WORN_RATIO = 0.5
 """Of metrics.maxAge: a pass between full ones asks for metrics again that are older, before they are too old to use."""
 _REST_SECONDS = 1.0
 """Until a pass goes on with what was too much for the one before."""
+_SOON_SECONDS = 0.4
+"""Before executors are to be released: about as long as a reconcile takes while a user creates thousands of objects."""
 _ASKED_AT_ONCE = 8
 """Policies whose Prometheus is asked at the same time."""
 
@@ -205,8 +207,11 @@ class Reconciler:
             self._parts.metrics.forget(name)
 
     def _release_due(self) -> bool:
-        """Whether executors are to be released now: what they need not wait for is left to the next reconcile."""
-        planned = self.release_at is not None and self._clock() >= self.release_at
+        """Whether executors are to be released soon: what they need not wait for is left to a later reconcile.
+
+        "Soon", because the next reconcile begins a moment after this one, and what is under way has to end.
+        """
+        planned = self.release_at is not None and self._clock() >= self.release_at - _SOON_SECONDS
         return planned or self._release_promised()
 
     def _put_down(self) -> None:

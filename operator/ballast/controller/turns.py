@@ -21,8 +21,8 @@ MOST_SECONDS = 0.25
 """Spent on moves, after which no further ones of these have their turn: the API server may be slow."""
 AGAIN_SECONDS = 5.0
 """Until moves that were seen before, and had no turn now, are looked at again."""
-LEAST_STATUSES = 3
-"""Of topologies, written in each reconcile, also while executors are to be released."""
+LEAST_STATUSES = 1
+"""Of a topology, written in each reconcile, also while executors are to be released."""
 
 
 class MoveTurns:
@@ -135,7 +135,7 @@ class StatusTurns:
     def take(self, topologies: Iterable[str], release_due: Callable[[], bool]) -> Iterator[str]:
         """Each namespace in turn; in it, those first that have waited longest.
 
-        `release_due`: whether executors are to be released now. It is asked before each one but the first few.
+        `release_due`: whether executors are to be released now. It is asked before each one but the first.
         """
         self._reconciles += 1
         ranked = sorted(topologies, key=lambda key: (self._written.get(key, 0), key))
