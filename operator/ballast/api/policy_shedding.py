@@ -50,7 +50,8 @@ class AvgShedder(Profiled):
     """How many times metrics.window a small gap must last before it starts a move; 0: small gaps are left as they are.
 
     A gap is small if it is below lowThreshold, but at least 60 % of it, or if its hot node is below minHotScore, but at
-    least at 75 % of it. Only with unit Usage and packing Spread, and while no wider gap is left."""
+    least at 75 % of it. Only with unit Usage and packing Spread, and while no wider gap is left; it must last twice as
+    long while other moves delay those of a wider gap (Cooldown, Budget, MaxConcurrent)."""
     max_unload_percent: Annotated[int, Field(ge=1, le=100)] = 50
     """How much of the gap to close, at most."""
     min_rate: Quantity = Quantity.parse(1000)

@@ -40,6 +40,9 @@ _SUDDEN = 2.0
 _SMALL = 2.0
 """The same for a small gap that has persisted. It also has to be wider by so many times the unrest: there is less to
 gain than in a wide one."""
+_PATIENCE = 2
+"""So many times as long a small gap has to persist while moves that would level a wide one are too many at once. No
+longer: a user may keep such executors, in a cooldown or without a budget, on each hot node."""
 _SMALL_GAP_RATIO = 0.6
 """Of the low threshold: a narrower gap stays, however long it persists."""
 _SMALL_HOT_RATIO = 0.75
@@ -150,8 +153,10 @@ def avg_shedder_usage(
     pairs = [_state(cold, hot, streaks, noise, settings) for cold, hot in _pairs(ranked)]
     terms = terms or AnythingGoes()
     suggestions, refused = _decide(pool, pairs, settings, terms, least_gap=settings.low_threshold)
-    if settings.persistent_hits and not suggestions and not _may_be_leveled_soon(pairs, refused, settings):
-        pairs = [_with_persistence(pair, streaks, noise, settings) for pair in pairs]
+    if settings.persistent_hits and not suggestions and not _wide_gap_waits(pairs, settings):
+        patience = _PATIENCE if any(each.reason in LIMITS_ON_MOVES for each in refused) else 1
+        small = replace(settings, persistent_hits=patience * settings.persistent_hits)
+        pairs = [_with_persistence(pair, streaks, noise, small) for pair in pairs]
         suggestions, more = _decide(pool, pairs, settings, terms, least_gap=settings.least_gap)
         moved = {each.executor for each in suggestions}
         refused = list(dict.fromkeys(each for each in (*refused, *more) if each.executor not in moved))
@@ -314,14 +319,13 @@ def _waiting(
     return None, ""
 
 
-def _may_be_leveled_soon(pairs: Iterable[PairState], refused: Iterable[Refused], settings: UsageSettings) -> bool:
+def _wide_gap_waits(pairs: Iterable[PairState], settings: UsageSettings) -> bool:
     """Whether a wide gap may still be leveled. That may close or open small gaps, so these wait.
 
     A wide gap that nothing can level (the cold node is full, or has a taint) is no reason to wait: it may stay for
-    good. `refused`: why nothing is done about those that are due.
+    good.
     """
-    waiting = any(pair.reason is not None and _apart(pair.cold, pair.hot, settings) for pair in pairs)
-    return waiting or any(each.reason in LIMITS_ON_MOVES for each in refused)
+    return any(pair.reason is not None and _apart(pair.cold, pair.hot, settings) for pair in pairs)
 
 
 def _with_persistence(
