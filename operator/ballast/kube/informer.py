@@ -335,19 +335,32 @@ class Store(Generic[T]):
         if 0 < number(listed.resource_version) < newest:
             # It was asked for afterwards, and a list without a resource version is the newest state that there is.
             self.start_over()
+        version = number(listed.resource_version)
         for raw in chain(() if first is None else (first,), items):
             metadata = decoded(_IDENTITY.decode, raw).metadata
             there.add(metadata.uid)
-            if number(metadata.resource_version) > self.version(metadata.uid):
+            there_now, known = number(metadata.resource_version), self.version(metadata.uid)
+            # One that is older than what is known, in a list that is newer than it, is what there is: something between
+            # us and the API server has told of another.
+            if there_now > known or there_now < known < version:
                 differing.add(metadata.uid)
-                self.put(parsed(raw))
-        version = number(listed.resource_version)
+                self._take(parsed(raw), version)
         with self.lock:
             self._newest = max(self._newest, version)
             gone = [uid for uid in self._versions.keys() - there if self.version(uid) <= version]
             for uid in gone:
                 self._bury(uid, version)
         return frozenset(differing.union(gone))
+
+    def _take(self, raw: JSON, listed: int) -> None:
+        """An object of a list of this version."""
+        uid = raw["metadata"]["uid"]
+        with self.lock:
+            if self.version(uid) < listed:
+                self._versions.pop(uid, None)
+            if self._deleted.get(uid, 0) < listed:
+                self._deleted.pop(uid, None)
+            self.put(raw)
 
     def start_over(self) -> None:
         """The API server, restored from a backup, gives versions that came until now again, to others."""

@@ -358,6 +358,19 @@ def test_a_list_that_is_older_than_what_came_before_it_replaces_everything() -> 
     assert kept.restorations == 1
 
 
+def test_a_list_is_believed_against_older_events_that_it_contradicts() -> None:
+    """Something between us and the API server told of changes that there were not."""
+    kept, _ = store()
+    kept.put(thing("changed", 4, "invented"))
+    kept.put(thing("deleted", 2))
+    kept.remove("deleted", 3)
+    kept.put(thing("newer", 9))
+    kept.amend("newer", 12, lambda text: f"{text}, released")
+    found = [thing("changed", 3, "true"), thing("deleted", 2), thing("newer", 9)]
+    assert kept.replace_all(listed(found, 11)) == {"changed", "deleted"}
+    assert sorted(kept.values()) == ["at 2", "at 9, released", "true"]
+
+
 def test_a_list_without_a_version_replaces_nothing() -> None:
     """A gateway has answered with JSON of its own."""
     kept, _ = store()
