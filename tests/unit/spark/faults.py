@@ -20,6 +20,8 @@ class Answer:
     promised_bytes: int | None = None
     """Said to be the length, where it is not the true one."""
     never: bool = False
+    drips: bool = False
+    """The body comes byte by byte, again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class _Answering(BaseHTTPRequestHandler):
         for name, value in {"Content-Length": str(length), **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
+        while answer.drips and not self.server.ended.wait(0.02):
+            self.wfile.write(b" ")
         self.wfile.write(answer.body)
         self.close_connection = True
 

@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError
 from urllib3.util import Retry, Timeout
 
 from ballast.errors import InvalidField
+from ballast.kube.deadline import with_deadlines
 from ballast.spark.errors import SourceError
 from ballast.spark.source.moment import Grid
 from ballast.spark.source.options import Server
@@ -50,10 +51,12 @@ class Api:
         self._server = server
         if server.ca_file:
             _readable(server.ca_file, field="caFile")
-        self._http = urllib3.PoolManager(
-            timeout=Timeout(connect=min(10.0, server.timeout_seconds), read=server.timeout_seconds),
-            retries=patience,
-            ca_certs=server.ca_file,
+        self._http = with_deadlines(
+            urllib3.PoolManager(
+                timeout=Timeout(connect=min(10.0, server.timeout_seconds), read=server.timeout_seconds),
+                retries=patience,
+                ca_certs=server.ca_file,
+            )
         )
 
     def range(self, query: str, grid: Grid) -> bytes:

@@ -18,6 +18,7 @@ from pyarrow import csv
 
 from ballast.spark.errors import SourceError
 from ballast.spark.source.api import envelope
+from ballast.spark.source.moment import Grid, as_rfc3339
 
 _RESULT = b'"result":['
 # In compact JSON no label's value can hold what follows the labels: its quotes would be escaped.
@@ -45,6 +46,8 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Series:
+    name: bytes
+    """Its labels, as the server writes them."""
     labels: Labels
     points: bytes
     """`[time,"value"],…`, at least one."""
@@ -61,25 +64,41 @@ def arrow_schema(label_columns: tuple[str, ...] | None) -> pa.Schema:
 
 
 def batches(
-    body: bytes, *, schema: pa.Schema, keep: Callable[[Labels], bool], batch_bytes: int = _BATCH_BYTES
+    body: bytes, *, grid: Grid, schema: pa.Schema, keep: Callable[[Labels], bool], batch_bytes: int = _BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
     """The points of the series to keep, in the server's order. NaN and ±Inf stay what they are.
 
-    `schema`: timestamp, value, then `labels` (a map) or columns of labels' names (null where a series has no such
-    label). Raises SourceError if the answer is partial, holds native histograms or is no matrix.
+    `grid`: what was asked for. `schema`: timestamp, value, then `labels` (a map) or columns of labels' names (null
+    where a series has no such label). Raises SourceError if the answer is partial, holds native histograms, is no
+    matrix, or has a point that was not asked for, or twice.
     """
+    try:
+        yield from _batches(body, grid, schema, keep, batch_bytes)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise SourceError(f"not an answer of Prometheus: {type(error).__name__}: {error}") from error
+
+
+def _batches(
+    body: bytes, grid: Grid, schema: pa.Schema, keep: Callable[[Labels], bool], batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
     waiting: list[Series] = []
     size = 0
+    seen: set[bytes] = set()
     for one in _series(*_whole(body)):
+        if one.name in seen:
+            raise SourceError(
+                f"the answer has the series {one.name.decode('utf-8', 'replace')} twice: see to the server"
+            )
+        seen.add(one.name)
         if not keep(one.labels):
             continue
         waiting.append(one)
         size += len(one.points)
         if size >= batch_bytes:
-            yield _batch(waiting, schema)
+            yield _batch(waiting, schema, grid)
             waiting, size = [], 0
     if waiting:
-        yield _batch(waiting, schema)
+        yield _batch(waiting, schema, grid)
 
 
 def _whole(body: bytes) -> tuple[bytes, int, int]:
@@ -141,11 +160,11 @@ def _series(text: bytes, at: int, stop: int) -> Iterator[Series]:
         if head is None:
             raise SourceError(f"not an answer of Prometheus: {text[at : at + 100]!r}")
         end = text.find(_POINTS_END, head.end())
-        yield Series(json.loads(head["labels"]), text[head.end() : end + 1])
+        yield Series(head["labels"], json.loads(head["labels"]), text[head.end() : end + 1])
         at = end + 3
 
 
-def _batch(series: list[Series], schema: pa.Schema) -> pa.RecordBatch:
+def _batch(series: list[Series], schema: pa.Schema, grid: Grid) -> pa.RecordBatch:
     text = b"," + b",".join(one.points for one in series).translate(_TO_LINES, b'"[').replace(b"+Inf", b"Inf")
     try:
         points = csv.read_csv(
@@ -153,16 +172,35 @@ def _batch(series: list[Series], schema: pa.Schema) -> pa.RecordBatch:
         ).combine_chunks()
     except pa.ArrowInvalid as error:
         raise SourceError(f"a point that is no number: {error}") from error
-    milliseconds = np.rint(_doubles(points["timestamp"].chunk(0)) * 1000).astype(np.int64)
+    with np.errstate(invalid="ignore"):  # times that are none are refused below
+        milliseconds = np.rint(_doubles(points["timestamp"].chunk(0)) * 1000).astype(np.int64)
     # Ten times as fast as bytes.count, which stops at each one that it finds.
     counts = [np.count_nonzero(np.frombuffer(one.points, np.uint8) == _OPENING) for one in series]
-    of_series = _array(pa.int32(), np.repeat(np.arange(len(series), dtype=np.int32), counts))
+    owners = np.repeat(np.arange(len(series), dtype=np.int32), counts)
+    _check_times(milliseconds, owners, grid)
+    of_series = _array(pa.int32(), owners)
     columns = [
         _array(_TIME, milliseconds * 1000),
         points["value"].chunk(0),
         *(_labels(field, series).take(of_series) for field in list(schema)[2:]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _check_times(milliseconds: np.ndarray, owners: np.ndarray, grid: Grid) -> None:
+    """Rows of two parts of a range must not be the same ones: each part has its own steps.
+
+    A server that caches answers may move all steps to multiples of theirs before (VictoriaMetrics, Thanos' query
+    frontend).
+    """
+    outside = (milliseconds <= grid.start_ms - grid.step_ms) | (milliseconds > grid.last_ms)
+    again = np.zeros(len(milliseconds), np.bool_)
+    again[1:] = (np.diff(milliseconds) < grid.step_ms) & (np.diff(owners) == 0)
+    wrong = np.flatnonzero(outside | again)
+    if wrong.size:
+        at = int(milliseconds[wrong[0]]) / 1000
+        asked = f"steps of {grid.step_ms} ms from {as_rfc3339(grid.start_ms)} to {as_rfc3339(grid.last_ms)}"
+        raise SourceError(f"the answer has a point at {at:.3f} that was not asked for ({asked}): see to the server")
 
 
 def _labels(field: pa.Field, series: list[Series]) -> pa.Array:

@@ -303,14 +303,17 @@ class Pushdown:
 
 
 def push(filters: Iterable[Filter], label_columns: Collection[str]) -> tuple[Pushdown, list[Filter]]:
-    """What can be pushed of the filters, all of which must hold, and those that Spark still has to apply."""
+    """What can be pushed of the filters, all of which must hold, and those that Spark still has to apply.
+
+    Spark applies those of time as well: a server that caches answers (VictoriaMetrics, Thanos' query frontend) moves
+    steps to multiples of their length, and so to times that were not asked for.
+    """
     pushed, left = Pushdown(), []
     for one in filters:
-        taken = _of_time(pushed, one) or _of_label(pushed, one, label_columns)
-        if taken is None:
+        of_time, of_label = _of_time(pushed, one), _of_label(pushed, one, label_columns)
+        if of_label is None:
             left.append(one)
-        else:
-            pushed = taken
+        pushed = of_time or of_label or pushed
     return pushed, left
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from ballast.errors import InvalidField
 from ballast.spark.source.api import Api
 from ballast.spark.source.matrix import batches
-from ballast.spark.source.moment import Grid, as_rfc3339, time_ms
+from ballast.spark.source.moment import Grid, as_rfc3339, rfc3339_ms, time_ms
 from ballast.spark.source.options import Asks, LabelTest, Options, Server
 
 _STRING = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)"""
@@ -67,7 +68,9 @@ class Reading:
             body = api.range(part.query, part.grid)
         finally:
             api.close()
-        return batches(body, schema=self.schema, keep=lambda labels: all(test.holds(labels) for test in self.tests))
+        return batches(
+            body, grid=part.grid, schema=self.schema, keep=lambda labels: all(test.holds(labels) for test in self.tests)
+        )
 
 
 class PrometheusReader(DataSourceReader):
@@ -274,4 +277,9 @@ def _offset(milliseconds: int) -> Offset:
 
 
 def _moment(offset: Offset) -> int:
-    return time_ms(offset["next"], now_ms=0, field="offset")
+    """Raises InvalidField for one of a checkpoint that is damaged, or of another source."""
+    text = offset.get("next")
+    if not isinstance(text, str):
+        remedy = "restore the checkpoint, or start the query with another one and `start` where it got to"
+        raise InvalidField("offset", json.dumps(offset), remedy)
+    return rfc3339_ms(text, field="offset")

@@ -65,6 +65,12 @@ def test_no_answer_in_time_is_asked_again() -> None:
         assert ask(Server(server.url, timeout_seconds=0.2)) == matrix().body
 
 
+def test_an_answer_that_drips_is_given_up_when_its_time_is_over_and_asked_for_again() -> None:
+    """The timeout was for each read: the task waited for as long as something came."""
+    with serving(Answer(drips=True, promised_bytes=1 << 20), matrix()) as server:
+        assert ask(Server(server.url, timeout_seconds=0.2)) == matrix().body
+
+
 def test_a_fault_that_stays_is_told_in_the_servers_words() -> None:
     words = "HTTP 503: unavailable: the head is not ready"
     with (

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 
 from ballast.spark.errors import SourceError
 from ballast.spark.source.matrix import batches
+from ballast.spark.source.moment import Grid
 
 TIME = pa.field("timestamp", pa.timestamp("us", tz="UTC"))
 VALUE = pa.field("value", pa.float64())
 WITH_MAP = pa.schema([TIME, VALUE, pa.field("labels", pa.map_(pa.string(), pa.string()))])
+
+WHENEVER = Grid(0, 1, 10**14)
 
 Point = tuple[float, str]
 Series = tuple[dict[str, str], Sequence[Point]]
@@ -30,7 +33,7 @@ def answer(series: Sequence[Series], *, compact: bool = True, **more: Any) -> by
 
 
 def rows(body: bytes, schema: pa.Schema = WITH_MAP, **options: Any) -> list[dict[str, Any]]:
-    found = batches(body, schema=schema, **{"keep": lambda _: True, **options})
+    found = batches(body, schema=schema, **{"grid": WHENEVER, "keep": lambda _: True, **options})
     return [
         {**row, "timestamp": row["timestamp"].timestamp()}
         for batch in found
@@ -47,7 +50,7 @@ labels = st.dictionaries(names, st.text(st.sampled_from('a"\\{}[],:\né'), max_s
 points = st.lists(values, min_size=1, max_size=5).map(
     lambda texts: [(1_767_225_600 + 15 * n, text) for n, text in enumerate(texts)]
 )
-answers = st.lists(st.tuples(labels, points), max_size=6)
+answers = st.lists(st.tuples(labels, points), max_size=6, unique_by=lambda one: json.dumps(one[0], sort_keys=True))
 
 
 @given(answers, st.booleans(), st.sampled_from([1, 60, 1 << 20]))
@@ -81,10 +84,12 @@ def test_named_labels_have_columns_and_are_null_where_a_series_has_none() -> Non
 WORKER = """
 import sys
 from ballast.spark.source.matrix import arrow_schema, batches
+from ballast.spark.source.moment import Grid
 
 body = sys.stdin.buffer.read()
 for columns in (None, ("pod",)):
-    print(sum(batch.num_rows for batch in batches(body, schema=arrow_schema(columns), keep=bool)))
+    found = batches(body, grid=Grid(1000, 1000, 2), schema=arrow_schema(columns), keep=bool)
+    print(sum(batch.num_rows for batch in found))
 print("pandas" in sys.modules)
 """
 
@@ -158,4 +163,57 @@ def test_an_answer_that_is_cut_off_is_refused_wherever_it_ends(length: int) -> N
 )  # fmt: skip
 def test_what_is_no_answer_to_a_range_query_is_refused(body: bytes) -> None:
     with pytest.raises(SourceError):
+        rows(body)
+
+
+QUARTERS = Grid(1_767_225_600_000, 15_000, 3)
+"""From a multiple of the step on: 0, 15 and 30 seconds."""
+
+
+def at(*seconds: float) -> list[Point]:
+    return [(1_767_225_600 + after, "1") for after in seconds]
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(at(-15, 0), id="before the first step"),
+        pytest.param(at(30, 45), id="after the last step"),
+        pytest.param(at(0, 15, 15, 30), id="twice"),
+        pytest.param(at(15, 0), id="in another order"),
+        pytest.param(at(0, 10, 20, 30), id="of shorter steps"),
+        pytest.param([(1e300, "1")], id="at no time"),
+    ],
+)
+def test_points_that_were_not_asked_for_are_refused(points: list[Point]) -> None:
+    """Another partition has them too, or they are doubled here."""
+    with pytest.raises(SourceError, match="was not asked for"):
+        rows(answer([({"pod": "p"}, at(0, 30)), ({"pod": "q"}, points)]), grid=QUARTERS)
+
+
+@pytest.mark.parametrize("points", [at(0, 15, 30), at(-5, 10, 25), at(-14.999, 0.001), at(30)])
+def test_steps_that_a_caching_server_has_moved_are_read(points: list[Point]) -> None:
+    """VictoriaMetrics and Thanos' query frontend move them to multiples of the step, all by the same time."""
+    assert len(rows(answer([({}, points)]), grid=QUARTERS)) == len(points)
+
+
+def test_a_series_that_comes_twice_is_refused() -> None:
+    body = answer([({"pod": "p"}, at(0)), ({"pod": "q"}, at(0)), ({"pod": "p"}, at(15))])
+    with pytest.raises(SourceError, match=r"\"pod\":\"p\".* twice"):
+        rows(body, grid=QUARTERS)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"metric":{"a":"\\ud800"},"values":[[1,"1"]]}',
+        '{"metric":null,"values":[[1,"1"]]}',
+        '{"metric":{"a":["b"]},"values":[[1,"1"]]}',
+        '{"values":[[1,"1"]]}',
+        "[]",
+    ],
+)
+def test_a_series_that_is_none_is_refused_in_own_words(result: str) -> None:
+    body = f'{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}}}}'.encode()
+    with pytest.raises(SourceError, match="not an answer of Prometheus"):
         rows(body)

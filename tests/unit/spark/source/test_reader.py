@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -139,6 +140,17 @@ def test_with_what_is_available_now_the_end_stays_where_it_was() -> None:
     stream.prepareForTriggerAvailableNow()
     clock.now_ms += 3_600_000
     assert steps(stream.partitions(stream.initialOffset(), stream.latestOffset(stream.initialOffset())))[-1] == 960_000
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [{}, {"next": None}, {"next": 1767225600}, {"next": "now"}, {"next": "5"}, {"next": ""}, {"partition-0": "7"}],
+)
+def test_an_offset_of_a_damaged_checkpoint_is_refused_and_not_taken_for_another_time(damaged: Any) -> None:
+    """It would be read from 1970 on, or from now."""
+    stream = reader(Clock(1_000_000))
+    with pytest.raises(InvalidField, match="offset"):
+        stream.partitions(damaged, stream.latestOffset())
 
 
 def test_a_clock_that_goes_back_takes_nothing_back() -> None:
