@@ -76,7 +76,11 @@ class _Json:
 
 async def _get(url: str, **asked: Any) -> JSON:
     async with await api.request(method="get", url=url, **asked) as response:
-        return _read(b"".join([piece async for piece in _bounded(response.content.iter_any())]))
+        answer = bytearray()
+        async for piece in response.content.iter_any():
+            answer += piece
+            _check_length(len(answer))
+        return _read(bytes(answer))
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
@@ -91,14 +95,6 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             begun = bytearray(others[-1])
     if begun:
         yield bytes(begun)
-
-
-async def _bounded(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    length = 0
-    async for piece in pieces:
-        length += len(piece)
-        _check_length(length)
-        yield piece
 
 
 def _check_length(length: int) -> None:
@@ -130,8 +126,8 @@ _STEADY_SECONDS = 60.0
 """After running for so long, kopf is started again without a growing pause."""
 _LISTED_AT_ONCE = 10
 """Kopf takes a page as a whole, and one object of a user's may take 20 MiB once it is read."""
-_LONGEST_ANSWER_BYTES = 32 << 20
-"""Of a page, or one event of a watch: more than as many objects as are listed at once, each as long as etcd takes."""
+_LONGEST_ANSWER_BYTES = 16 << 20
+"""Of a page, or one event of a watch: as many objects as are listed at once, each as long as etcd takes."""
 _OUTAGE_BACKOFFS_SECONDS = (1.0, 1.0, 2.0, *[5.0] * 720)
 """kopf retries through an outage of the API server of an hour before it gives up and is started again."""
 

@@ -21,7 +21,7 @@ from ballast.kube.document import JSON, PAGE, Page, decoded, parsed
 from ballast.kube.errors import AnswerTooLong, KubeError, NotConnected, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
-from ballast.kube.stream import Stream
+from ballast.kube.stream import LONGEST_EVENT_BYTES, Stream
 
 T = TypeVar("T")
 FULL = "application/json"
@@ -32,9 +32,9 @@ _MERGE_PATCH = "application/merge-patch+json"
 _LONGEST_PAUSE_SECONDS = 5.0
 _LONGEST_REFUSAL_BYTES = 1 << 16
 LONGEST_PAGE_BYTES = 16 << 20
-"""Of a list, or another answer. Any user may create objects of a megabyte and a half, which are six times as long in
-JSON at the most: five hundred of them are more than our memory.
-"""
+"""Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
+_LONGEST_OBJECT_BYTES = LONGEST_EVENT_BYTES
+_PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,17 +266,21 @@ class Client:
 
     def _read(self, request: _Request, response: urllib3.BaseHTTPResponse) -> bytes:
         deadline_of(response).set(self._limits.answer_seconds)
+        most = LONGEST_PAGE_BYTES if request.is_page else _LONGEST_OBJECT_BYTES
+        data = bytearray()
         try:
-            data = response.read(LONGEST_PAGE_BYTES + 1)
+            # Piece by piece: urllib3 would keep as many pieces, which leave the memory of each thread in fragments.
+            while len(data) <= most and (piece := response.read(_PIECE_BYTES)):
+                data += piece
         except (urllib3.exceptions.HTTPError, OSError) as error:
             response.close()
             why = f"no answer from {self._connection.shown}: {_in_plain_words(error)}"
             raise Unavailable(str(request.action), why) from error
-        if len(data) > LONGEST_PAGE_BYTES:
+        if len(data) > most:
             response.close()
             kind = AnswerTooLong if request.is_page else Unavailable
-            raise kind(str(request.action), f"the answer has more than {LONGEST_PAGE_BYTES >> 20} MiB")
-        return data
+            raise kind(str(request.action), f"the answer has more than {most >> 20} MiB")
+        return bytes(data)
 
     def _send(self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout) -> urllib3.BaseHTTPResponse:
         """Its body is still to be read."""

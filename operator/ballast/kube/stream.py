@@ -18,7 +18,7 @@ from ballast.kube.errors import KubeError, Unavailable, error_of
 _READ_BYTES = 1 << 16
 _TYPE_BYTES = 40
 """The server writes an event's type first."""
-LONGEST_EVENT_BYTES = 16 << 20
+LONGEST_EVENT_BYTES = 10 << 20
 """An object is a megabyte and a half in etcd, and six times as long in JSON at the most. A line without an end would
 fill the memory.
 """
@@ -76,21 +76,19 @@ class Stream:
                 self._end()
 
     def _lines(self) -> Iterator[bytes]:
-        begun: list[bytes] = []
-        length = 0
+        begun = bytearray()
         self._deadline.set(self._silent_seconds)
         while data := self._read():
             first, *others = data.split(b"\n")
-            begun.append(first)
-            length += len(first)
-            if length > LONGEST_EVENT_BYTES:
+            begun += first
+            if len(begun) > LONGEST_EVENT_BYTES:
                 raise Unavailable(self._action, f"an event has more than {LONGEST_EVENT_BYTES >> 20} MiB")
             if others:
-                yield b"".join(begun)
+                yield bytes(begun)
                 yield from others[:-1]
-                begun, length = [others[-1]], len(others[-1])
+                begun = bytearray(others[-1])
                 self._deadline.set(self._silent_seconds)
-        if any(begun) and not self._closed:
+        if begun and not self._closed:
             raise Unavailable(self._action, "the answer broke off in the middle of an event")
 
     def _read(self) -> bytes:
