@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from math import isfinite
 from typing import Protocol
 
 import numpy as np
@@ -133,7 +134,12 @@ def _ids(targets: Sequence[Target]) -> npt.NDArray[np.int32]:
 
 def _loads(targets: Sequence[Target]) -> Loads | None:
     """None if no load is known."""
-    known = {target.id: RemoteLoad(queue=target.load) for target in targets if target.load is not None}
+    # Sums of loads that are none would overflow.
+    known = {
+        target.id: RemoteLoad(queue=min(max(target.load, 0.0), 1.0) if isfinite(target.load) else target.load)
+        for target in targets
+        if target.load is not None
+    }
     return Loads(remote=known) if known else None
 
 

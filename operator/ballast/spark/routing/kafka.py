@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
+from ballast.errors import InvalidField
 from ballast.grouping.shuffle import Place
 from ballast.spark.routing.chooser import RoutingError, Target, Targets, chooser_of
 from ballast.spark.routing.loads import PrometheusLoad, highest
@@ -26,9 +27,12 @@ def with_partition(df: DataFrame, targets: Targets, *, key: str = "key", reroute
     """`df` with a column `partition`, as Spark's Kafka sink reads it: a near partition that keeps up.
 
     A record whose column `key` is not null keeps the partition that Kafka gives its key, unless `reroute_keys`.
-    The task fails with RoutingError if no partition has a leader.
+    The task fails with RoutingError if no partition has a leader. Raises InvalidField for a `key` that is no column.
     """
-    free = sql.col(key).isNull() if key in df.columns and not reroute_keys else sql.lit(True)
+    if key != "key" and key not in df.columns:
+        raise InvalidField("key", key, f"name one of the columns: {', '.join(df.columns)}")
+    quoted = "`{}`".format(key.replace("`", "``"))
+    free = sql.col(quoted).isNull() if key in df.columns and not reroute_keys else sql.lit(True)
     return df.withColumn("partition", _chosen(targets, free))
 
 
@@ -66,6 +70,15 @@ class KafkaTopic:
     rack_is: Literal["zone", "rack"] = "zone"
     options: tuple[tuple[str, str], ...] = ()
     broker_load: PrometheusLoad | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InvalidField."""
+        if self.lag_at_full < 1:
+            raise InvalidField(
+                "lag_at_full", self.lag_at_full, "write how many records of lag are a full load, at least 1"
+            )
+        if self.rack_is not in ("zone", "rack"):
+            raise InvalidField("rack_is", self.rack_is, "write zone or rack, whichever broker.rack names")
 
     def __str__(self) -> str:
         return f"topic {self.topic} at {self.bootstrap}"

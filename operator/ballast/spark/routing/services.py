@@ -87,7 +87,8 @@ def endpoints(slices: Sequence[Mapping[str, Any]], port: str | None) -> dict[str
 
 
 def _ports(each: Mapping[str, Any], name: str | None) -> list[int]:
-    numbers = [port["port"] for port in each.get("ports") or () if name is None or port.get("name") == name]
+    ports = each.get("ports") or ()
+    numbers = [port["port"] for port in ports if port.get("port") and (name is None or port.get("name") == name)]
     return numbers[:1]
 
 

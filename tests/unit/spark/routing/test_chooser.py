@@ -161,3 +161,11 @@ def test_the_sender_s_place_comes_from_the_environment() -> None:
     place = sender({"BALLAST_NODE": "n1", "BALLAST_ZONE": "a", "BALLAST_RACK": ""})
     assert (place.node, place.rack, place.zone) == ("n1", None, "a")
     assert sender({}).node
+
+
+@pytest.mark.parametrize("load", [1e308, -1e308, float("inf"), float("nan")])
+def test_loads_that_are_none_count_as_the_nearest_that_is_one(load: float) -> None:
+    """Their sum overflowed, and failed the task."""
+    targets = [Target(number, NEAR, load) for number in range(3)]
+    chooser = Chooser(Scripted([targets]), HERE, background=Later())
+    assert set(chooser.choose(3000).tolist()) == {0, 1, 2}

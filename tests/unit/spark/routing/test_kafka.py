@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from kafka.errors import CoordinatorNotAvailableError
 
-from ballast.spark.routing import KafkaTopic, PrometheusLoad, kafka
+from ballast.errors import InvalidField
+from ballast.spark.routing import KafkaTopic, PrometheusLoad, kafka, with_partition
 from ballast.spark.routing.chooser import RoutingError
 
 BROKERS: list[dict[str, Any]] = [
@@ -93,3 +94,16 @@ def test_without_a_coordinator_of_groups_no_load_is_known(monkeypatch: pytest.Mo
 def test_a_topic_that_is_not_there_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RoutingError, match=r"topic out at b:9092: .*topic or partition that does not exist"):
         read(monkeypatch, Admin(error=3))
+
+
+@pytest.mark.parametrize(("field", "value"), [("lag_at_full", 0), ("lag_at_full", -5), ("rack_is", "region")])
+def test_settings_that_make_no_sense_are_refused_by_name(field: str, value: Any) -> None:
+    with pytest.raises(InvalidField, match=field):
+        KafkaTopic("b:9092", "out", **{field: value})
+
+
+def test_a_key_that_is_no_column_is_refused() -> None:
+    """Records with keys were routed as those without, so that the order within a key was lost."""
+    frame: Any = SimpleNamespace(columns=["userid", "value"])
+    with pytest.raises(InvalidField, match="userid, value"):
+        with_partition(frame, KafkaTopic("b:9092", "out"), key="userId")
