@@ -145,7 +145,7 @@ def test_an_answer_that_drips_without_an_end_is_given_up(
 def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
     answer: Callable[[Send], None], ask: Callable[[Client], object], tmp_path: Path
 ) -> None:
-    with answering(answer, tmp_path) as client, pytest.raises(KubeError, match="more than 1[06] MiB") as raised:
+    with answering(answer, tmp_path) as client, pytest.raises(KubeError, match=r"more than 1[06] MiB") as raised:
         ask(client)
     assert isinstance(raised.value, AnswerTooLong) == (ask is read_page)
 
