@@ -53,7 +53,8 @@ class Moves(Profiled):
     """Whether executors whose state's size is unknown may be evicted."""
     max_concurrent: _Parallel = by_profile("moves.max_concurrent")
     """Moves under way at once in the pool. Moves by hand get at most half of these, and half of each budget of the
-    pool, but at least one; moves in one namespace half, too, or its part of the executors if that is more."""
+    pool, but at least one; moves in one namespace half, too, or its part of the executors if that is more. Namespaces
+    with more moves than their part together get half of what is left for others."""
     max_concurrent_per_node: _Parallel = by_profile("moves.max_concurrent_per_node")
     """Moves under way at once from or to one node."""
     max_concurrent_per_topology: _Parallel = 1

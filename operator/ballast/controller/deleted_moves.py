@@ -39,7 +39,7 @@ class DeletedMoves:
         """
         there = {each.raw["metadata"]["uid"]: each for each in moves}
         for uid in self._seen.keys() - there.keys():
-            self._kept[uid] = _ended(self._seen[uid], now)
+            self._kept[uid] = given_up(self._seen[uid], now)
         self._kept = {
             uid: each
             for uid, each in self._kept.items()
@@ -56,7 +56,8 @@ def _counts(state: MoveState) -> bool:
     return not (state.orders.by_hand and state.phase in _NOTHING_DONE)
 
 
-def _ended(each: OpenMove, now: float) -> OpenMove:
+def given_up(each: OpenMove, now: float) -> OpenMove:
+    """The move as it counts once nothing more can be written about it."""
     state = each.state
     if state.phase.ended:
         return each

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ballast.controller import logs
 from ballast.controller.cluster_objects import OpenMove
 from ballast.controller.context import Context
+from ballast.controller.deleted_moves import given_up
 from ballast.controller.loop import earliest
 from ballast.controller.move_facts import facts
 from ballast.controller.telemetry import Telemetry
@@ -16,7 +17,7 @@ from ballast.controller.turns import MoveTurns
 from ballast.kube import actions, kinds, nomination
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
-from ballast.kube.errors import Conflict, KubeError, NotFound
+from ballast.kube.errors import Conflict, KubeError, NotFound, TooLarge
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.objects import delete_object, write_status
 from ballast.kube.pods import Pod as SeenPod
@@ -99,6 +100,17 @@ class Movers:
         self._answers, self._turns, self._bulkhead = _Answers(), MoveTurns(), Bulkhead(client.connections)
         # A page of pods may be 16 MiB long, and takes more while it is read.
         self._reading = Bulkhead(client.connections, most_while_slow=1, most_slow=3)
+        self._unwritable: dict[str, OpenMove] = {}
+        """Moves whose status can't be written, by uid, as they count."""
+
+    def as_they_count(self, moves: Sequence[OpenMove]) -> list[OpenMove]:
+        """Those as ended whose status can't be written: a user may make a move as long as etcd takes once it has begun,
+        and it would stay open for good.
+        """
+        known = {_version(each): each for each in self._unwritable.values()}
+        found = [known.get(_version(each), each) for each in moves]
+        self._unwritable = {uid: each for each in found if (uid := each.raw["metadata"]["uid"]) in self._unwritable}
+        return found
 
     def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
         """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten.
@@ -209,6 +221,10 @@ class Movers:
             fresh = write_status(self._client, kinds.EXECUTOR_MOVE, each.raw, status)
         except (Conflict, NotFound):
             return None
+        except TooLarge as error:
+            _LOG.warning("move %s counts as ended: %s", each.key, error)
+            ended = self._unwritable[each.raw["metadata"]["uid"]] = given_up(each, self._clock())
+            return ended
         for action in step.actions:
             if isinstance(action, Emit):
                 self._announce(action, each)
@@ -340,6 +356,11 @@ class Movers:
         outcome = actions.release(self._client, order, context.policy.levels)
         _keep(self._answers.pin, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
         self._telemetry.count_write("release", outcome)
+
+
+def _version(each: OpenMove) -> tuple[str, str]:
+    metadata = each.raw["metadata"]
+    return metadata["uid"], metadata.get("resourceVersion") or ""
 
 
 def _keep(answers: dict[str, str], key: str, refused: str) -> None:

@@ -128,9 +128,12 @@ def _overdue(at: Situation, pod: Pod) -> Step | None:
 
 
 def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
-    """While another controller gates it too, nothing is decided."""
-    if pod.gate_since is None:
-        return _overdue(at, pod) or wait(at, _deadline(at))
+    """While another controller gates it too, nothing is decided. Once it is overdue, it is released like any other: a
+    driver may go on creating replacements that are gated whenever they are looked at.
+    """
+    overdue = _overdue(at, pod)
+    if overdue or pod.gate_since is None:
+        return overdue or wait(at, _deadline(at))
     held_until = max(pod.gate_since, claim.claimed_at or pod.gate_since) + PIN_SECONDS
     revalidation = at.facts.revalidation
     unpinned = at.move.attempts >= MAX_ATTEMPTS or revalidation.refusal is not None or at.facts.pin_refused

@@ -6,12 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import fsum
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
 from ballast.model import Budget, Executor, Move, MovePhase, MovesPolicy, Objection, Phase, Reason
 from ballast.moves.rest import left, resting
+
+_ROUNDING = 1e-9
 
 # How many executors there are, since a budget may grow with them.
 
@@ -37,8 +40,12 @@ class ExecutorCounts:
 
     def share(self, namespace: str) -> float:
         """Of the pool's executors, by the cores that they request. 1 where nothing is known of others."""
+        return self.shares([namespace])[namespace]
+
+    def shares(self, namespaces: Iterable[str]) -> Mapping[str, float]:
+        """The same for several."""
         total = sum(self.cores_by_namespace.values())
-        return self.cores_by_namespace.get(namespace, 0.0) / total if total > 0 else 1.0
+        return {name: self.cores_by_namespace.get(name, 0.0) / total if total > 0 else 1.0 for name in namespaces}
 
 
 def allowed(budget: Budget, executors: int) -> int:
@@ -73,7 +80,8 @@ def by_hand_objection(
         words = f"{flying} moves by hand are under way, half of moves.maxConcurrent {policy.max_concurrent} is theirs"
         return Reason.MAX_CONCURRENT, words
     where = "by hand, which get half of the pool's,"
-    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, part=_by_hand)
+    # Also those whose executors never go: each has kept others from being moved for as long as leaveTimeout and more.
+    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, part=_by_hand, stayed=True)
 
 
 def namespace_objection(
@@ -82,7 +90,7 @@ def namespace_objection(
     """Why no further move in this namespace may start now, although one in another may.
 
     Half of what the pool may move, or as much as the namespace has of the pool's executors: applications of ever new
-    names must not use up what levels the others'.
+    names must not use up what levels the others'. Nor must namespaces together: a user may have several.
     """
     share = max(0.5, counts.share(namespace))
     if share >= 1.0:
@@ -91,13 +99,49 @@ def namespace_objection(
     def part(most: int) -> int:
         return min(most, max(1, int(most * share + 0.5)))
 
-    own = [move for move in moves if move.namespace == namespace and not move.elsewhere]
+    here = [move for move in moves if not move.elsewhere]
+    own = [move for move in here if move.namespace == namespace]
     flying, most = sum(_flying(move) for move in own), part(policy.max_concurrent)
     if flying >= most:
         words = f"{flying} moves in {namespace} are under way, {most} of moves.maxConcurrent {policy.max_concurrent}"
         return Reason.MAX_CONCURRENT, f"{words} are its part"
     where = f"in {namespace}, which gets {share:.0%} of the pool's,"
-    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, part=part)
+    spent = _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, part=part)
+    return spent or _beyond_shares(here, policy, counts, namespace=namespace, now=now)
+
+
+def _beyond_shares(
+    moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorCounts, *, namespace: str, now: float
+) -> Objection | None:
+    """Why this namespace may have no move beyond its share: it and others use up what there is for such moves."""
+    flying = Counter(move.namespace for move in moves if _flying(move))
+    if _too_many_beyond(flying, counts, policy.max_concurrent, namespace=namespace):
+        return Reason.MAX_CONCURRENT, f"{_BEYOND}, of moves.maxConcurrent {policy.max_concurrent}"
+    counted = of_pool(moves)
+    for index, budget in enumerate(policy.budgets):
+        if budget.scope != "Pool" or not active(budget, now):
+            continue
+        spent = Counter(move.namespace for move in counted if left(move) and _within(move, budget, now))
+        if _too_many_beyond(spent, counts, allowed(budget, counts.pool), namespace=namespace):
+            return Reason.BUDGET, f"{_BEYOND}, {_span(budget)}, moves.budgets[{index}]"
+    return None
+
+
+_BEYOND = "namespaces with more moves than their share of the pool's executors get half of what is left for others"
+
+
+def _too_many_beyond(moves: Counter[str], counts: ExecutorCounts, most: int, *, namespace: str) -> bool:
+    """Whether one more move of this namespace is beyond its share of `most`, and such moves are half of what is left.
+
+    One such move is always allowed.
+    """
+    shares = counts.shares({*moves, namespace})
+    if moves[namespace] + 1 <= shares[namespace] * most:
+        return False
+    counted = moves + Counter({namespace: 1})
+    beyond = {name: count - shares[name] * most for name, count in counted.items() if count > shares[name] * most}
+    left_for_others = most - fsum(shares[name] * most for name in beyond)
+    return fsum(beyond.values()) > max(1.0, left_for_others / 2.0) + _ROUNDING
 
 
 def topology_objection(
@@ -151,13 +195,14 @@ def _spent_budget(
     executors: int,
     now: float,
     part: Callable[[int], int] = int,
+    stayed: bool = False,
 ) -> Objection | None:
-    """`part`: how many of so many moves these may be."""
+    """`part`: how many of so many moves these may be. `stayed`: whether those count whose executors never went."""
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
         # An executor that never goes uses up what its own topology may move, not what others may.
-        counted = own if scope == "Topology" else [move for move in own if not _stayed(move)]
+        counted = own if stayed or scope == "Topology" else [move for move in own if not _stayed(move)]
         spent, most = used(budget, counted, now), part(allowed(budget, executors))
         if spent >= most:
             words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"

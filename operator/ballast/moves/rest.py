@@ -14,6 +14,9 @@ ExecutorId = tuple[str, str]
 
 _MOST_DOUBLINGS = 7
 """Of the cooldown of a namespace in which moves come to nothing: at 10 minutes that is most of a day."""
+_LEAST_UNBEGUN = 3
+"""Moves of a namespace that come to nothing before they begin, and let all of it rest; as many as may be under way, if
+those are more."""
 _NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
 
 
@@ -63,7 +66,8 @@ class Rest:
     """Executors whose move was refused or expired lately: why no other is suggested yet."""
     namespaces: Mapping[str, Objection] = field(default_factory=dict)
     """Why no move is suggested in these namespaces yet: lately a move could not be created, or an executor could not be
-    evicted; more moves came to nothing than succeeded; or enough moves wait for approval. Otherwise their executors,
+    evicted; many moves were refused or expired; more came to nothing than succeeded; or enough wait for approval.
+    Otherwise their executors,
     one after the other, would keep those of other namespaces from being moved."""
 
     def of_executor(self, namespace: str, uid: str) -> Objection | None:
@@ -78,7 +82,12 @@ def rest(
 ) -> Rest:
     """`closed_namespaces`: namespaces in which moves could lately not be created, and why."""
     known = tuple(moves)
-    resting = _awaiting_approval(known, policy) | _blocked_lately(known, policy, now) | _fruitless(known, policy, now)
+    resting = (
+        _awaiting_approval(known, policy)
+        | _often_unbegun(known, policy, now)
+        | _blocked_lately(known, policy, now)
+        | _fruitless(known, policy, now)
+    )
     for namespace, why in (closed_namespaces or {}).items():
         resting[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest: {why}"
     return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now), resting)
@@ -119,6 +128,22 @@ def _awaiting_approval(moves: Iterable[Move], policy: MovesPolicy) -> dict[str, 
         for namespace, count in waiting.items()
         if count >= policy.max_concurrent
     }
+
+
+def _often_unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
+    """A user may delete each executor whose move is created, or opt it out, and create another one."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for move, left_seconds in _unbegun(moves, policy, now):
+        if not (move.by_hand or move.elsewhere):
+            seconds[move.namespace].append(left_seconds)
+    most = max(_LEAST_UNBEGUN, policy.max_concurrent)
+    found: dict[str, Objection] = {}
+    for namespace, left_seconds_each in seconds.items():
+        if len(left_seconds_each) >= most:
+            until = sorted(left_seconds_each)[-most]
+            why = f"{len(left_seconds_each)} of them were lately refused or expired"
+            found[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest {until:.0f} s more: {why}"
+    return found
 
 
 def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:

@@ -126,6 +126,7 @@ class Rules:
         self._policy, self._moves, self._resting, self._now = policy, tuple(moves), resting, now
         self._counts, self._tolerance_points, self._by_hand = counts, tolerance_points, by_hand
         self._topologies: dict[str, Objection | None] = {}
+        self._namespaces: dict[str, Objection | None] = {}
         self._nodes: dict[tuple[str, bool], Objection | None] = {}
 
     def with_move(self, move: Move) -> Rules:
@@ -182,13 +183,20 @@ class Rules:
     def of_topology(self, key: str) -> Objection | None:
         """Why no executor of this topology, or of its namespace, may move now."""
         if key not in self._topologies:
-            asked, namespace = (self._moves, self._policy.moves, self._counts), key.partition("/")[0]
+            asked = (self._moves, self._policy.moves, self._counts)
             self._topologies[key] = (
                 self._resting.of_topology(key)
                 or budget.topology_objection(*asked, topology=key, now=self._now)
-                or budget.namespace_objection(*asked, namespace=namespace, now=self._now)
+                or self._of_namespace(key.partition("/")[0])
             )
         return self._topologies[key]
+
+    def _of_namespace(self, name: str) -> Objection | None:
+        """Asked for each of its topologies, of which there may be thousands."""
+        if name not in self._namespaces:
+            asked = (self._moves, self._policy.moves, self._counts)
+            self._namespaces[name] = budget.namespace_objection(*asked, namespace=name, now=self._now)
+        return self._namespaces[name]
 
     def of_node(self, name: str, *, gives: bool) -> Objection | None:
         """Why no executor may move from this node (or to it) now."""

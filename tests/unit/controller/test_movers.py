@@ -16,6 +16,7 @@ from ballast.controller.movers import Movers
 from ballast.kube.document import text
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import Pod
+from ballast.model import MovePhase
 from ballast.moves import Facts
 from ballast.moves.arriving import UNSCHEDULABLE_SECONDS
 from tests.testbed.waiting import wait_until
@@ -610,3 +611,24 @@ def test_a_move_sees_its_pods_as_they_are(pool: Stage, replacement: JSON) -> Non
         assert there.executor is not None
         for name in ("application", "resource_profile", "executor_id", "running_since", "unschedulable_since"):
             assert getattr(each, name) == getattr(there.executor, name), name
+
+
+TOO_LARGE = Answer(500, {"kind": "Status", "message": "etcdserver: request is too large", "code": 500})
+
+
+def test_a_move_whose_status_can_t_be_written_counts_as_ended(pool: Stage) -> None:
+    """A user may make a move as long as etcd takes once it has begun: it kept a slot of the pool for good."""
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "Evicting")
+    gone(pool)
+    pool.refusals[WRITE.split()[1]] = TOO_LARGE
+    found, _ = read_moves(tuple(pool.moves.values()))
+    assert pool.movers.as_they_count(found) == found
+    pool.run()
+    (counted,) = pool.movers.as_they_count(found)
+    assert counted.state.phase is MovePhase.FAILED
+    assert counted.state.timings.ended_at == pool.now
+    pool.moves["m1"]["metadata"]["resourceVersion"] = "99"
+    changed, _ = read_moves(tuple(pool.moves.values()))
+    assert pool.movers.as_they_count(changed) == changed
+    assert pool.movers.as_they_count(found) == found

@@ -322,6 +322,58 @@ def test_moves_under_way_in_one_namespace_leave_others_a_part(own: float, others
     assert (ruled(of_tenant(part, **UNDER_WAY), policy, counts=counts) is None) is (part < 6)
 
 
+def of(namespace: str, count: int, **changes: Any) -> list[Move]:
+    """Each of another application, and between other nodes."""
+    return [
+        replace(
+            move,
+            namespace=namespace,
+            topology=f"{namespace}/{move.name}",
+            source=f"{namespace}-{move.source}",
+            target=f"{namespace}-{move.target}",
+        )
+        for move in of_tenant(count, **changes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shares", "moves", "allowed"),
+    [
+        pytest.param({"a": 0, "b": 0, "team": 9}, {"a": 3}, False, id="both have hardly any executors"),
+        pytest.param({"a": 0, "b": 0, "team": 9}, {"a": 2}, True, id="three moves are half of six"),
+        pytest.param(
+            {"a": 4, "b": 4, "team": 2}, {"a": 3, "b": 2}, False, id="a third one leaves a fifth of the pool one"
+        ),
+        pytest.param({"a": 4, "b": 4, "team": 2}, {"a": 3, "b": 1}, True, id="within its share"),
+        pytest.param({"a": 1, "b": 1, "c": 1, "d": 1}, {"a": 1, "c": 1, "d": 2}, True, id="all have moved"),
+    ],
+)
+def test_namespaces_leave_others_a_part_together_too(
+    shares: dict[str, int], moves: dict[str, int], *, allowed: bool
+) -> None:
+    """A user with two namespaces had all of the pool's moves, half of them in each."""
+    counts = ExecutorCounts(cores_by_namespace={name: float(share) for name, share in shares.items()})
+    budgets = (Budget(moves=6, per_seconds=3600.0, scope="Pool"),)
+    for policy, more in (
+        (replace(MANY, max_concurrent=6), UNDER_WAY),
+        (replace(MANY, max_concurrent=99, budgets=budgets), {}),
+    ):
+        begun = [move for name, count in moves.items() for move in of(name, count, **more)]
+        assert (ruled(begun, policy, counts=counts, topology="b/next") is None) is allowed
+        if "team" in shares:
+            assert ruled(begun, policy, counts=counts) is None
+
+
+def test_of_two_moves_two_small_namespaces_have_one() -> None:
+    counts = ExecutorCounts(cores_by_namespace={"a": 1.0, "b": 1.0, "team": 9.0})
+    policy = replace(MANY, budgets=(Budget(moves=2, per_seconds=3600.0, scope="Pool"),))
+    refused = ruled(of("a", 1), policy, counts=counts, topology="b/next")
+    assert refused is not None
+    assert refused[0] is Reason.BUDGET
+    assert "half of what is left for others, per 3600 s, moves.budgets[0]" in refused[1]
+    assert ruled([], policy, counts=counts, topology="b/next") is None
+
+
 def test_where_one_move_is_allowed_any_namespace_may_have_it() -> None:
     one = replace(MANY, max_concurrent=1, budgets=(Budget(moves=1, per_seconds=60.0, scope="Pool"),))
     counts = ExecutorCounts(cores_by_namespace={"tenant": 1.0, "team": 9.0})
@@ -361,3 +413,14 @@ def test_an_executor_that_does_not_go_uses_up_no_moves_of_others(outcome: dict[s
     assert _why([stayed], policy, topology="team/other") is (Reason.BUDGET if counts else None)
     own = MovesPolicy(budgets=(replace(budget, scope="Topology"),), cooldown_seconds=0.0)
     assert _why([stayed], own, topology="bad/one") is Reason.BUDGET
+
+
+def test_executors_that_do_not_go_use_up_what_may_be_moved_by_hand() -> None:
+    """Otherwise a user would evict such executors by hand, one after the other, each in a slot of the pool."""
+    policy = replace(MANY, budgets=(Budget(moves=4, per_seconds=3600.0, scope="Pool"),))
+    stayed = [replace(move, left_at=None, helped=None) for move in by_hand("a", "b", phase=MovePhase.FAILED)]
+    refused = ruled(stayed, policy, by_hand=True)
+    assert refused is not None
+    assert refused[0] is Reason.BUDGET
+    assert ruled(stayed[:1], policy, by_hand=True) is None
+    assert ruled(stayed, policy) is None

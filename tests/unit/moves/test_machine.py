@@ -192,6 +192,13 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, MoveReason.EXECUTOR_GONE)
             id="the replacement never starts",
         ),
         pytest.param(
+            claiming(since=181),
+            after(newcomer()),
+            MovePhase.FAILED,
+            MoveReason.REPLACEMENT_NOT_RUNNING,
+            id="another one is gated whenever it is looked at, or can't be released",
+        ),
+        pytest.param(
             settling(since=181), after(), MovePhase.FAILED, MoveReason.REPLACEMENT_LOST, id="the replacement was lost"
         ),
         pytest.param(

@@ -70,6 +70,24 @@ def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> Non
     assert rest([replace(blocked, blocked=False)], policy, NOW).namespaces == {}
 
 
+@pytest.mark.parametrize(("at_once", "most"), [(1, 3), (6, 6)])
+@pytest.mark.parametrize("phase", [MovePhase.REFUSED, MovePhase.EXPIRED])
+def test_a_namespace_rests_in_which_many_moves_come_to_nothing_before_they_begin(
+    phase: MovePhase, at_once: int, most: int
+) -> None:
+    """Its user may delete each executor whose move is created, and create another one."""
+    policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0, max_concurrent=at_once)
+    moves = [a_move(f"m{i}", executor_uid=f"uid-{i}", phase=phase, ended_at=NOW - 150 + i) for i in range(most)]
+    found = rest(moves, policy, NOW)
+    words = f"moves in team rest 50 s more: {most} of them were lately refused or expired"
+    assert found.of_executor("team", "uid-new") == (Reason.COOLDOWN, words)
+    assert found.of_executor("others", "uid-new") is None
+    assert rest(moves, policy, NOW + 50).namespaces == {}
+    assert rest(moves[1:], policy, NOW).namespaces == {}
+    assert rest([replace(move, by_hand=True) for move in moves], policy, NOW).namespaces == {}
+    assert rest([replace(move, elsewhere=True) for move in moves], policy, NOW).namespaces == {}
+
+
 def test_a_namespace_rests_in_which_moves_can_t_be_created() -> None:
     resting = rest([], MovesPolicy(), NOW, closed_namespaces={"team": "exceeded quota"})
     assert resting.of_executor("team", "uid-e") == (Reason.COOLDOWN, "moves in team rest: exceeded quota")
