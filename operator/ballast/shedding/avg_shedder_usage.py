@@ -193,8 +193,11 @@ def _lasting(pool: UsagePool, memory: UsageMemory, elapsed_seconds: float | None
 def _unrest(pool: UsagePool, memory: UsageMemory, elapsed_seconds: float | None) -> Unrest:
     if elapsed_seconds is None:
         return memory.unrest
-    foreign = {node.name: node.foreign for node in pool.nodes if node.name not in pool.unsettled}
-    silent = pool.silent | pool.unsettled
+    # Gaps at restless nodes must exceed these nodes' noise. One user's bursts on a few nodes must not keep others from
+    # being leveled.
+    unknown = pool.unsettled.union(memory.noise.restless)
+    foreign = {node.name: node.foreign for node in pool.nodes if node.name not in unknown}
+    silent = pool.silent | unknown
     return experienced(memory.unrest, foreign, silent=silent, elapsed_seconds=elapsed_seconds)
 
 

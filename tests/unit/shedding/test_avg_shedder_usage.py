@@ -247,6 +247,23 @@ class TestPersistence:
         )
 
 
+def test_load_that_comes_and_goes_on_three_nodes_of_ten_keeps_no_other_gap_open() -> None:
+    """One user's pods there come for ten minutes and go for ten: gaps of twenty points were never leveled."""
+    memory, random, moved = UsageMemory(), Random(1), list[tuple[str, str]]()
+    settings = UsageSettings(min_hot_score=60.0)
+    for index in range(360):
+        burst, step = 40.0 * (index // 5 % 2), 15.0 * (index >= 300)
+        nodes = [used(f"b{number}", 45.0 + burst + random.gauss(0.0, 1.0)) for number in range(3)]
+        nodes = [replace(node, foreign=node.score) for node in nodes]
+        nodes += [used(f"h{number}", 50.0 + step + random.gauss(0.0, 1.0), [0.5] * 8) for number in range(2)]
+        nodes += [used(f"c{number}", 45.0 + random.gauss(0.0, 1.0)) for number in range(5)]
+        result = avg_shedder_usage(usage_pool(*nodes), settings, memory, now_seconds=120.0 * index)
+        memory = result.memory
+        moved += [(each.source[0], (each.target or "")[0]) for each in result.suggestions]
+    assert ("h", "c") in moved
+    assert all(source == "h" for source, _ in moved), moved
+
+
 class TestPairs:
     def test_a_node_with_nothing_to_give_leaves_its_partner_to_the_next_hottest(self) -> None:
         foreign = replace(used("foreign", 90), gives=False)
