@@ -78,8 +78,25 @@ def test_each_kind_of_user_is_known_by_its_header(user: dict[str, Any], sent: st
 
 
 def test_the_namespace_is_the_contexts_also_with_a_plugin(tmp_path: Path) -> None:
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "true"}}
+    (tmp_path / "plugin").write_text(PLUGIN)
+    (tmp_path / "plugin").chmod(0o700)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin"}}
     assert Connection.from_kubeconfig(write(tmp_path, user=user)).namespace == "analytics"
+
+
+@pytest.mark.parametrize(
+    "prints",
+    ["", "sign in first", "null", "[]", "[" * 100_000, '{"apiVersion": "client.authentication.k8s.io/v1"}'],
+    ids=["nothing", "words", "null", "a list", "a deep list", "no status"],
+)
+def test_a_plugin_that_gives_no_credentials_is_said_instead_of_asking_without_any(prints: str, tmp_path: Path) -> None:
+    """The answer would be that system:anonymous may not do it, or that there is none."""
+    (tmp_path / "printed").write_text(prints)
+    user = {
+        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "cat", "args": [f"{tmp_path}/printed"]}
+    }
+    with pytest.raises(NotConnected, match="exec plugin gave no credentials"):
+        Connection.from_kubeconfig(write(tmp_path, user=user))
 
 
 def test_several_files_are_one(tmp_path: Path) -> None:

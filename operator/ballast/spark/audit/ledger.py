@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ _SCHEMA = pa.schema(
         ("recorded_ms", pa.int64()),
     ]
 )
+_LONGEST_PART = 80
+"""File systems take names of 255 bytes."""
 _UNFIT = re.compile(r"[^A-Za-z0-9.-]+")
 
 
@@ -83,11 +86,17 @@ class Ledger:
         The file appears as a whole.
         """
         first = entries[0]
-        name = f"{_UNFIT.sub('_', first.query)}-{first.batch:09d}-{_UNFIT.sub('_', part)}.parquet"
+        name = f"{_file_part(first.query)}-{first.batch:09d}-{_file_part(part)}.parquet"
         with tempfile.TemporaryDirectory() as folder:
             written = Path(folder, name)
             pq.write_table(pa.Table.from_pylist([_row(entry) for entry in entries], schema=_SCHEMA), written)
             self._files.put(written, self._files.below(name))
+
+
+def _file_part(name: str) -> str:
+    """Two names make two parts, and any makes a short one: what a query recorded must not replace another's."""
+    fit = _UNFIT.sub("_", name)[:_LONGEST_PART]
+    return fit if fit == name else f"{fit}_{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def read(folder: Path) -> list[Entry]:
