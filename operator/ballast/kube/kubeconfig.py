@@ -32,15 +32,18 @@ def connection(path: Path, context: str | None, environ: Mapping[str, str]) -> C
             return _from_library(path, context, environ)
         chosen = _chosen(path, context)
         if chosen.user.keys() & {"exec", "auth-provider"}:
-            found = _from_library(path, context, environ)
-            if "exec" in chosen.user and found.authorization() is None and found.tls.certificate_path is None:
-                # The library logs why, and would ask without credentials.
-                raise _Broken("its exec plugin gave no credentials: run its command by itself")
-            return found
+            return _with_credentials(_from_library(path, context, environ), chosen)
         return chosen.connection(environ)
     except (OSError, yaml.YAMLError, ValueError, _Broken) as error:
         words = _in_plain_words(error, path)
         raise NotConnected(f"connect with {path}", f"{words} (set KUBECONFIG or --kubeconfig)") from error
+
+
+def _with_credentials(found: Connection, chosen: _Chosen) -> Connection:
+    if "exec" in chosen.user and found.authorization() is None and found.tls.certificate_path is None:
+        # The library logs why, and would ask without credentials.
+        raise _Broken("its exec plugin gave no credentials: run its command by itself")
+    return found
 
 
 def _in_plain_words(error: Exception, path: Path) -> str:
