@@ -27,7 +27,9 @@ class ExecutorCounts:
     by_topology: Mapping[str, int] = field(default_factory=dict)
     by_node: Mapping[str, int] = field(default_factory=dict)
     cores_by_namespace: Mapping[str, float] = field(default_factory=dict)
-    """That executors on nodes request: a node takes no more than it has, however many there are."""
+    """That running executors request: a node runs no more than it has, however many there are. One that its author has
+    bound to a node runs only if the node's kubelet takes it.
+    """
 
     @classmethod
     def of(cls, executors: Iterable[Executor]) -> ExecutorCounts:
@@ -35,7 +37,7 @@ class ExecutorCounts:
         by_node = Counter(each.node for each in present if each.node is not None)
         cores: dict[str, float] = defaultdict(float)
         for each in present:
-            cores[each.namespace] += each.requests.cpu_cores if each.node is not None else 0.0
+            cores[each.namespace] += each.requests.cpu_cores if each.phase is Phase.RUNNING else 0.0
         return cls(len(present), Counter(each.topology for each in present), by_node, cores)
 
     def share(self, namespace: str) -> float:

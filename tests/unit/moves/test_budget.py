@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ballast.model import Budget, Move, MovePhase, MovesPolicy, Objection, Phase, Reason
+from ballast.model import Budget, Executor, Move, MovePhase, MovesPolicy, Objection, Phase, Reason
 from ballast.moves.budget import (
     ExecutorCounts,
     active,
@@ -380,10 +380,18 @@ def test_where_one_move_is_allowed_any_namespace_may_have_it() -> None:
     assert ruled([], one, counts=counts, topology="tenant/next") is None
 
 
-def test_executors_without_a_node_add_nothing_to_what_their_namespace_may_move() -> None:
-    waiting = [an_executor(f"w-{number}", node=None, phase=Phase.GATED) for number in range(9)]
-    bound = [an_executor("a", node="n1"), an_executor("b", node="n1", namespace="other", topology="other/b")]
-    assert ExecutorCounts.of([*waiting, *bound]).share("team") == 0.5
+@pytest.mark.parametrize(
+    "executor",
+    [
+        pytest.param(an_executor("w", node=None, phase=Phase.GATED), id="gated"),
+        pytest.param(an_executor("w", node="no-such-node", phase=Phase.PENDING), id="bound by its author"),
+    ],
+)
+def test_executors_that_do_not_run_add_nothing_to_what_their_namespace_may_move(executor: Executor) -> None:
+    """A pod may be bound to a node that does not exist, with any requests: so one namespace had all moves."""
+    waiting = [replace(executor, uid=f"w-{number}") for number in range(9)]
+    running = [an_executor("a", node="n1"), an_executor("b", node="n1", namespace="other", topology="other/b")]
+    assert ExecutorCounts.of([*waiting, *running]).share("team") == 0.5
 
 
 def test_a_policy_that_allows_one_move_allows_one_by_hand() -> None:
