@@ -159,16 +159,16 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
 def about_to_be_bound(snapshot: Snapshot) -> list[Executor]:
     """The executors that kube-scheduler is likely to bind next.
 
-    Those that it has found no node for count only as far as executors of their namespace that have a node request as
-    much. Otherwise a user could keep all room from others by executors that never get a node (a host port, an affinity
-    to no pod), made again and again.
+    Those that it has found no node for count only as far as executors of their namespace that run request as much.
+    Otherwise a user could keep all room from others by executors that never get a node (a host port, an affinity to no
+    pod), made again and again. A pod that its author binds to a node need never run, and the node need not exist.
     """
     likely = [each for each in snapshot.executors if each.about_to_be_bound(snapshot.taken_at)]
     if all(each.unschedulable_since is None for each in likely):
         return likely
     left: dict[str, Resources] = {}
     for each in snapshot.executors:
-        if each.node is not None and each.phase in (Phase.PENDING, Phase.RUNNING):
+        if each.phase is Phase.RUNNING:
             _add(left, each.namespace, each.requests)
     found: list[Executor] = []
     for each in sorted(likely, key=lambda executor: executor.key):

@@ -87,12 +87,13 @@ def test_executors_that_no_scheduler_will_bind_soon_keep_no_room_from_others(
     [
         pytest.param(NOW - 100.0, {"namespace": "team"}, 3.0, id="room may come"),
         pytest.param(NOW - 130.0, {"namespace": "team"}, 4.0, id="no room comes"),
-        pytest.param(NOW - 1.0, {"namespace": "other"}, 4.0, id="none of its namespace has a node"),
+        pytest.param(NOW - 1.0, {"namespace": "other"}, 4.0, id="none of its namespace runs"),
         pytest.param(NOW - 1.0, {"requests": Resources(0.9, GIB, 1)}, 4.0, id="those that have one request less"),
         pytest.param(NOW - 1.0, {"phase": Phase.LEAVING}, 4.0, id="that one is leaving"),
+        pytest.param(NOW - 1.0, {"phase": Phase.PENDING}, 4.0, id="its author may have bound it to no node"),
     ],
 )
-def test_executors_without_a_node_keep_no_more_room_than_those_of_their_namespace_that_have_one(
+def test_executors_without_a_node_keep_no_more_room_than_those_of_their_namespace_that_run(
     since: float, bound: dict[str, Any], left: float
 ) -> None:
     """Otherwise a user could keep all room by executors that never get a node, made again and again."""
