@@ -26,6 +26,7 @@ from tests.testbed.testbed import Testbed
 JSON = dict[str, Any]
 UPSTREAM_SECONDS = 60.0
 SLOW_SECONDS = 2.0
+DRIP_SECONDS = 0.1
 
 
 class Fault(Enum):
@@ -44,6 +45,10 @@ class Fault(Enum):
     UNAUTHORIZED = "401: the token has expired"
     CONFLICT = "409 to every write of something that exists"
     READ_ONLY = "500 to every write, as when etcd's space is used up"
+    DRIPPING = "answers that come byte by byte until the fault ends"
+    ENDLESS = "answers that go on until the fault ends, faster than they can be read"
+    REPEATED = "lists whose last page names another one"
+    INVENTED = "watches that tell of what is no object, and of versions that are far ahead"
 
 
 _STATUS = {
@@ -56,6 +61,14 @@ _STATUS = {
 }
 _MET = {Fault.CONFLICT: ("PUT", "PATCH"), Fault.READ_ONLY: ("POST", "PUT", "PATCH", "DELETE")}
 """Methods that a fault meets, where it does not meet all."""
+_FAR_AHEAD = 10**15
+_NO_OBJECTS: tuple[Any, ...] = (
+    *({}, [], None, "x", {"metadata": None}, {"metadata": []}),
+    {"metadata": {"uid": 5, "name": 7, "resourceVersion": 9}},
+    {"metadata": {"uid": "", "name": "", "resourceVersion": "-3"}},
+    {"kind": "Secret", "metadata": {"uid": "s", "name": "s", "namespace": "n", "resourceVersion": "5"}},
+    {"kind": "Pod", "metadata": {"uid": "p", "name": "p", "namespace": "n", "resourceVersion": "1"}, "status": []},
+)
 _HOP_HEADERS = frozenset({"host", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding"})
 
 
@@ -85,6 +98,10 @@ class Gateway:
     @property
     def fault(self) -> Fault | None:
         return self._fault
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def kubeconfig(self, token: str, *, namespace: str) -> Path:
         """Names files for token and authority, as a pod has them, so that both can be rotated."""
@@ -228,6 +245,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is Fault.PAGE:
             self._reply(_Answer(200, (("Content-Type", "text/html"),), b"<html>sign in</html>"))
             return
+        elif fault in (Fault.DRIPPING, Fault.ENDLESS):
+            self._go_on(fault)
+            return
+        elif fault is Fault.INVENTED and watching:
+            self._invent()
+            return
         elif fault is Fault.SLOW and self.command == "GET" and not watching:
             time.sleep(SLOW_SECONDS)
         elif fault is Fault.EXPIRED and watching:
@@ -253,6 +276,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         headers = tuple((name, value) for name, value in response.getheaders() if name.lower() not in _HOP_HEADERS)
         found = _Answer(response.status, headers, response.read())
+        if fault is Fault.REPEATED and reading and response.status == 200 and b'"items"' in found.body:
+            listed = json.loads(found.body)
+            listed["metadata"]["continue"] = "again"
+            found = _Answer(response.status, headers, json.dumps(listed).encode())
         if reading and fault is None:
             self.gateway.remember(self.path, found)
         self._reply(found, cut=fault is Fault.TRUNCATED)
@@ -291,6 +318,29 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(b"")
         else:
             self._drop()
+
+    def _go_on(self, fault: Fault) -> None:
+        piece = b" " if fault is Fault.DRIPPING else b" " * (1 << 16)
+        self._begin()
+        while self._lasts(fault):
+            self._send(piece)
+            if fault is Fault.DRIPPING:
+                time.sleep(DRIP_SECONDS)
+        self._drop()
+
+    def _invent(self) -> None:
+        """Versions far ahead, without anything that is no object, to those who watch pods."""
+        self._begin()
+        ahead = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(_FAR_AHEAD)}}}
+        kinds = () if "/pods" in self.path else ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "FOO", None)
+        for event in (ahead, *({"type": kind, "object": body} for kind in kinds for body in _NO_OBJECTS)):
+            self._send(json.dumps(event).encode() + b"\n")
+        while self._lasts(Fault.INVENTED):
+            time.sleep(DRIP_SECONDS)
+        self._drop()
+
+    def _lasts(self, fault: Fault) -> bool:
+        return self.gateway.fault is fault and not self.gateway.closed
 
     def _refuse(self, code: int, reason: str) -> None:
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
