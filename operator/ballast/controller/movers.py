@@ -330,7 +330,8 @@ class Movers:
             return
         if isinstance(outcome, nomination.Nominated):
             pod = outcome.pod
-        self._release(pod, pin.node, pin.pin, key, context)
+        by_other_pods = pod.executor is not None and pod.executor.by_other_pods
+        self._release(pod, pin.node, Pin.NONE if by_other_pods else pin.pin, key, context)
 
     def _not_nominated(self, pod: SeenPod, key: str) -> SeenPod:
         """Without the nomination that a crash before its release has left: its node may not be the right one any more.

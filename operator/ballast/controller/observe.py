@@ -253,6 +253,7 @@ class _Pass:
                 pinned_at=facts.pinned_at,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
+                by_other_pods=facts.by_other_pods,
                 unknown_topology=belonging.unknown_topology,
                 usage=self._metrics.executors.get(pod.key),
             )

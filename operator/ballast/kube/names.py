@@ -17,6 +17,8 @@ SPEED = "ballast.dev/speed"
 FIELD_MANAGER = "ballast"
 """Under this name the API server records what we wrote (metadata.managedFields)."""
 
+HOST = "kubernetes.io/hostname"
+
 SPARK_ROLE = "spark-role"
 SPARK_APPLICATION = "spark-app-selector"
 SPARK_EXECUTOR_ID = "spark-exec-id"

@@ -63,6 +63,8 @@ class SparkExecutor:
     """The highest of its containers that have ended."""
     pinned_at: float | None
     """When Ballast wrote its required node affinity; None if it did not."""
+    by_other_pods: bool = False
+    """Its pod requires to be near other pods or apart from them, by what Ballast does not look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ class PodReader:
             unschedulable_since=_unschedulable_since(status, pinned_at),
             exit_code=_exit_code(status),
             pinned_at=pinned_at,
+            by_other_pods=_by_other_pods(spec),
         )
 
     def _cores(self, spec: JSON) -> float:
@@ -279,6 +282,19 @@ def _bare(pod: JSON) -> JSON:
         "spec": {**known, "containers": [{"name": ""}]},
         "status": {"phase": status.get("phase")},
     }
+
+
+def _by_other_pods(spec: JSON) -> bool:
+    """Whether it requires (anti-)affinity to pods, or to be spread over more than hosts.
+
+    Hosts of one zone keep a spread as well as those of several.
+    """
+    affinity = spec.get("affinity") or {}
+    kinds = (affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {})
+    return any(each.get("requiredDuringSchedulingIgnoredDuringExecution") for each in kinds) or any(
+        each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("topologyKey") != names.HOST
+        for each in spec.get("topologySpreadConstraints") or ()
+    )
 
 
 def _claims(pod: JSON) -> tuple[str, ...]:

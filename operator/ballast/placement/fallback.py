@@ -213,7 +213,8 @@ class _Zones:
         return sent
 
     def _placement(self, executor: Executor, location: Location, detail: str) -> Placement:
-        ties = executor.labeled and self._policy.pin is not Pin.NONE and location[0] is not None
+        may_be_tied = executor.labeled and not executor.by_other_pods
+        ties = may_be_tied and self._policy.pin is not Pin.NONE and location[0] is not None
         pin = Pin.ZONE if ties else Pin.NONE
         return Placement(executor.key, executor.uid, None, location, pin, Reason.GATE_TIMEOUT, detail)
 

@@ -123,6 +123,10 @@ def _count(executor: Executor, running: dict[tuple[str, str], Counter[str]], uns
 
 
 _PREFERRED = "its place is preferred, not required: neither its own label nor one of its namespace opted in"
+_BY_OTHER_PODS = (
+    "its place is preferred, not required: its pod requires affinity to other pods, or a spread over them, by which "
+    "kube-scheduler places it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,11 +258,13 @@ def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
 def _tied(placements: list[Placement], gated: list[Executor], in_vain: Collection[str]) -> list[Placement]:
     """Don't pin executors that must not be deleted: an unschedulable pin could not be undone.
 
-    `in_vain`: those that should not wait for a node in their zone, since others of their component have.
+    Nor those that require a spread over pods, or (anti-)affinity to them: the pin would defeat the spread, or leave
+    them no node. `in_vain`: those that should not wait for a node in their zone, since others of their component have.
     """
-    loose = {executor.uid for executor in gated if not executor.labeled}
+    loose = {executor.uid: _PREFERRED for executor in gated if not executor.labeled}
+    loose |= {executor.uid: _BY_OTHER_PODS for executor in gated if executor.by_other_pods}
     return [
-        replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED)
+        replace(p, pin=Pin.NONE, detail=p.detail or loose.get(p.uid, _PREFERRED))
         if p.uid in loose or (p.node is None and p.uid in in_vain)
         else p
         for p in placements

@@ -285,6 +285,17 @@ def test_the_replacement_is_nominated_before_it_is_released(pool: Stage) -> None
     assert gate["op"] == "remove"
 
 
+def test_a_replacement_that_requires_a_spread_over_zones_is_led_to_the_destination_and_tied_to_nothing(
+    pool: Stage,
+) -> None:
+    zones = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    awaited(pool, topologySpreadConstraints=[zones])
+    pool.run()
+    assert pool.done()[-2:] == [NOMINATE, RELEASE]
+    node = pool.script.writes[-1].body[1]["value"]["nodeAffinity"]
+    assert list(node) == ["preferredDuringSchedulingIgnoredDuringExecution"]
+
+
 def test_after_a_crash_between_the_two_it_is_not_nominated_again(pool: Stage) -> None:
     awaited(pool, status={"nominatedNodeName": "cold"}, managed_fields=[NOMINATED_BY_US])
     pool.run()

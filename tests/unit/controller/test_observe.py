@@ -113,6 +113,12 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
     assert (asking.device_claims, plain.device_claims) == (True, False)
 
 
+def test_an_executor_that_requires_a_spread_over_zones_is_known() -> None:
+    constraint = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    spread, plain = look(executor(1, topologySpreadConstraints=[constraint]), executor(2)).snapshot.executors
+    assert (spread.by_other_pods, plain.by_other_pods) == (True, False)
+
+
 def test_executors_are_those_of_the_policys_namespaces_wherever_they_run() -> None:
     pool = Pool(namespace_selector=LabelSelector(match_labels={"tier": "dev"}))
     found = look(executor(1, node="node-1"), executor(2, namespace="other", node="far-away"), driver(), pool=pool)

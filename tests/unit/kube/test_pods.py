@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ballast.kube import names
 from ballast.kube.pods import Held, Nomination, Pod, PodReader, Requested, SparkExecutor
 from ballast.model import Phase, Requirement, Resources, Toleration
 from tests.unit.kube.builders import (
@@ -228,6 +229,33 @@ def test_claims_are_named_directly_or_made_for_the_pod() -> None:
         {"name": "tmp", "emptyDir": {}},
     ]
     assert read(executor(volumes=volumes)).claims == ("shuffle-1", "spark-1-exec-1-scratch")
+
+
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": names.HOST}]}}
+NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+RATHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
+
+
+def spread(over: str, otherwise: str = "DoNotSchedule") -> list[dict[str, Any]]:
+    return [{"maxSkew": 1, "topologyKey": over, "whenUnsatisfiable": otherwise}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "required"),
+    [
+        ({"affinity": APART}, True),
+        ({"affinity": NEAR}, True),
+        ({"affinity": RATHER}, False),
+        ({"topologySpreadConstraints": spread("topology.kubernetes.io/zone")}, True),
+        ({"topologySpreadConstraints": spread("topology.kubernetes.io/zone", "ScheduleAnyway")}, False),
+        ({"topologySpreadConstraints": spread(names.HOST)}, False),
+        ({"topologySpreadConstraints": None, "affinity": {"podAffinity": None}}, False),
+    ],
+)
+def test_whether_other_pods_decide_about_its_node(spec: dict[str, Any], required: bool) -> None:
+    found = read(executor(**spec)).executor
+    assert found is not None
+    assert found.by_other_pods == required
 
 
 def test_what_a_release_needs_is_kept_of_gated_pods_only() -> None:

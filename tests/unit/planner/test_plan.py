@@ -215,6 +215,15 @@ def test_who_could_not_be_deleted_at_its_place_is_not_tied_to_it() -> None:
     }
 
 
+def test_an_executor_that_requires_a_spread_over_other_pods_is_not_tied_to_one_zone() -> None:
+    """The zone left it no node, or defeated the spread: it was deleted three times in a minute before it ran."""
+    waiting = (gated("e-1", since=NOW - 3, by_other_pods=True),)
+    found, _ = plan(a_snapshot(a_node("a"), a_node("b"), executors=waiting), POLICY, Memory(), NOW)
+    (placement,) = found.placements
+    assert (placement.pin, placement.node is not None) == (Pin.NONE, True)
+    assert "requires affinity to other pods" in placement.detail
+
+
 def test_a_second_pass_over_placed_executors_does_nothing() -> None:
     nodes = (a_node("a"), a_node("b"))
     running = tuple(an_executor(f"e-{i}", node="a") for i in range(3))
