@@ -30,9 +30,8 @@ from ballast.kube.kinds import Kind
 # kopf, loaded without the Kubernetes client library.
 #
 # kopf loads that library wherever it is installed, to recognize its classes and its logins. Ballast uses neither, and
-# the
-# library's model classes take a tenth of the CPU seconds of a start. Here, importing it fails while kopf is loaded, as
-# if it were not installed.
+# the library's model classes take a tenth of the CPU seconds of a start. Here, importing it fails while kopf is loaded,
+# as if it were not installed.
 
 __all__ = ["kopf"]
 

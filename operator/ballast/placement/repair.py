@@ -323,7 +323,10 @@ class Assignment:
         if not len(able):
             return None
         largest = np.maximum(self._free.max(axis=0), 1e-9)
-        return int(able[int(np.argmin((self._free[able] / largest).sum(axis=1)))])
+        room = (self._free[able] / largest).sum(axis=1)
+        kin = self._present[self._rows[kind]]
+        near = [-np.bincount(codes, weights=kin)[codes[able]] for codes in self._codes[:-1]]
+        return int(able[np.lexsort((room, *near[::-1]))[0]])
 
     def _open(self, kind: int) -> BoolArray:
         row = self._rows[kind]
