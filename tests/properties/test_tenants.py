@@ -1,7 +1,8 @@
-"""Whatever other tenants create, a set of executors that there is room for is placed together in one zone."""
+"""Whatever other tenants create, executors that there is room for are placed in one zone, and hot nodes are leveled."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from ballast.model import (
     Anchor,
+    AvgShedderPolicy,
     Component,
     Constraints,
     Executor,
@@ -17,6 +19,10 @@ from ballast.model import (
     Memory,
     Move,
     MovePhase,
+    MovesMode,
+    MovesPolicy,
+    Node,
+    NodeUsage,
     Phase,
     Placement,
     PlacementMode,
@@ -24,6 +30,7 @@ from ballast.model import (
     Requirement,
     Resources,
     Separation,
+    SheddingPolicy,
     Snapshot,
     Stream,
     Toleration,
@@ -33,6 +40,11 @@ from ballast.planner.plan import plan
 from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 POLICY = a_policy(placement=PlacementPolicy(mode=PlacementMode.ENFORCE))
+EAGER = replace(
+    POLICY,
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_locality_loss=5.0),
+    shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1)),
+)
 ZONES = ("z1", "z2", "z3")
 NODES = tuple(
     a_node(f"n{number}", zone=ZONES[number % 3], rack=f"r{number // 6}", cores=8.0, cpu=0.1 + number / 100)
@@ -63,11 +75,16 @@ CONSTRAINTS = st.builds(
     affinity_terms=st.lists(st.lists(REQUIREMENTS, max_size=2).map(tuple), max_size=2).map(tuple),
     tolerations=st.sampled_from(((), (Toleration(operator="Exists"),))),
 )
+UNFIT = AMOUNTS.filter(lambda asked: asked.cpu_cores > 8.0 or asked.memory_bytes > 16 * GIB or bool(asked.extended))
+SMALL = st.just(Resources(0.1, GIB / 8, 1))
+VICTIMS = tuple(an_executor(f"e-{number}", node="n0", cpu=2.0, task_seconds=3.0, task_bytes=1.0) for number in range(2))
 RATES = st.sampled_from((None, 0.0, 1.0, 1e6, 1e300))
 
 
 @st.composite
-def executors(draw: st.DrawFn, number: int) -> Executor:
+def executors(
+    draw: st.DrawFn, number: int, amounts: st.SearchStrategy[Resources] = AMOUNTS, nodes: tuple[str, ...] = NAMES
+) -> Executor:
     """Of other tenants, at their gates, without a node, or on one: as odd as their pods can make them."""
     space = draw(st.sampled_from(SPACES))
     phase = draw(st.sampled_from((*UNBOUND, Phase.RUNNING, Phase.LEAVING)))
@@ -81,8 +98,8 @@ def executors(draw: st.DrawFn, number: int) -> Executor:
         topology=f"{space}/{draw(st.sampled_from(('clicks', 'wide', application)))}",
         component=draw(st.sampled_from(("ingest", "c0", "c1", ""))),
         phase=phase,
-        node=draw(st.sampled_from(NAMES)) if bound else None,
-        requests=Resources(0.1, GIB / 8, 1) if bound else draw(AMOUNTS),
+        node=draw(st.sampled_from(nodes)) if bound else None,
+        requests=Resources(0.1, GIB / 8, 1) if bound else draw(amounts),
         constraints=draw(CONSTRAINTS),
         created_at=draw(TIMES),
         running_since=draw(TIMES) if bound else None,
@@ -154,13 +171,27 @@ def pools(draw: st.DrawFn) -> Snapshot:
     shapes = tuple(draw(topologies(space)) for space in SPACES)
     # A pool's policy lets few be under way: what those need on their targets is kept free.
     under_way = tuple(draw(moves(number, others)) for number in range(draw(st.integers(0, 2))))
-    taken = {name: Resources() for name in NAMES}
-    for each in others:
+    known, everyone = (a_topology(), *shapes), (*SET, *others)
+    return a_snapshot(*holding(NODES, everyone), executors=everyone, topologies=known, moves=under_way)
+
+
+def holding(nodes: Sequence[Node], executors: Sequence[Executor]) -> list[Node]:
+    """With what the executors request there."""
+    taken = {node.name: Resources() for node in nodes}
+    for each in executors:
         if each.node is not None:
             taken[each.node] = taken[each.node].plus(each.requests)
-    nodes = tuple(replace(node, requested=taken[node.name]) for node in NODES)
-    known = (a_topology(), *shapes)
-    return a_snapshot(*nodes, executors=(*SET, *others), topologies=known, moves=under_way)
+    return [replace(node, requested=taken[node.name]) for node in nodes]
+
+
+@st.composite
+def hot_pools(draw: st.DrawFn) -> Snapshot:
+    """Executors of others are on other nodes than the hot one, and those without a node are small or fit nowhere."""
+    others = tuple(draw(executors(number, UNFIT | SMALL, NAMES[1:])) for number in range(draw(st.integers(0, 14))))
+    shapes = tuple(draw(topologies(space)) for space in SPACES)
+    everyone = (*VICTIMS, *others)
+    nodes = holding([replace(NODES[0], usage=NodeUsage(cpu_ratio=0.95)), *NODES[1:]], everyone)
+    return a_snapshot(*nodes, executors=everyone, topologies=(a_topology(), *shapes))
 
 
 def placed(snapshot: Snapshot) -> list[Placement]:
@@ -176,3 +207,10 @@ def test_a_set_has_one_zone_whatever_other_tenants_create(snapshot: Snapshot) ->
     assert len(found) == len(SET)
     assert all(each.node is not None for each in found), found
     assert len({each.location[0] for each in found}) == 1
+
+
+@settings(deadline=None)
+@given(hot_pools())
+def test_a_hot_node_is_leveled_whatever_other_tenants_create(snapshot: Snapshot) -> None:
+    decided, _ = plan(snapshot, EAGER, Memory(), NOW)
+    assert [move.source for move in decided.moves] == ["n0"], decided.refusals
