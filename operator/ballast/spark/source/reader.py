@@ -276,9 +276,9 @@ def _offset(milliseconds: int) -> Offset:
     return {"next": as_rfc3339(milliseconds)}
 
 
-def _moment(offset: Offset) -> int:
+def _moment(offset: object) -> int:
     """Raises InvalidField for one of a checkpoint that is damaged, or of another source."""
-    text = offset.get("next")
+    text = offset.get("next") if isinstance(offset, dict) else None
     if not isinstance(text, str):
         remedy = "restore the checkpoint, or start the query with another one and `start` where it got to"
         raise InvalidField("offset", json.dumps(offset), remedy)

@@ -144,7 +144,17 @@ def test_with_what_is_available_now_the_end_stays_where_it_was() -> None:
 
 @pytest.mark.parametrize(
     "damaged",
-    [{}, {"next": None}, {"next": 1767225600}, {"next": "now"}, {"next": "5"}, {"next": ""}, {"partition-0": "7"}],
+    [
+        None,
+        [],
+        {},
+        {"next": None},
+        {"next": 1767225600},
+        {"next": "now"},
+        {"next": "5"},
+        {"next": ""},
+        {"partition-0": "7"},
+    ],
 )
 def test_an_offset_of_a_damaged_checkpoint_is_refused_and_not_taken_for_another_time(damaged: Any) -> None:
     """It would be read from 1970 on, or from now."""
