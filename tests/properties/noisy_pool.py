@@ -15,11 +15,16 @@ EAGER = UsageSettings(min_hot_score=0.0)
 """The defaults, except for the minimum score, behind which noise could hide."""
 
 
-def acted_upon(rows: Scores, settings: UsageSettings = EAGER) -> Iterator[tuple[int, PairState]]:
-    """Each pass (from 1) and pair that unit Usage would do something about."""
+def acted_upon(rows: Scores, settings: UsageSettings = EAGER, *, beginning: int = 0) -> Iterator[tuple[int, PairState]]:
+    """Each pass (from 1) and pair that unit Usage would do something about.
+
+    On so many nodes executors are `beginning`, in each pass on others.
+    """
     memory = UsageMemory()
     for index, row in enumerate(rows, start=1):
-        pool = UsagePool(tuple(UsageNode(f"n{i:03d}", float(score), 16.0) for i, score in enumerate(row)))
+        nodes = tuple(UsageNode(f"n{i:03d}", float(score), 16.0) for i, score in enumerate(row))
+        begun = (nodes[(index * beginning + i) % len(nodes)].name for i in range(beginning))
+        pool = UsagePool(nodes, unsettled=frozenset(begun))
         result = avg_shedder_usage(pool, settings, memory, now_seconds=PASS_SECONDS * index)
         memory = result.memory
         yield from ((index, pair) for pair in result.pairs if pair.reason is None)

@@ -26,6 +26,13 @@ def test_whatever_the_shape_of_the_noise(nodes: int, kind: str, seed: int) -> No
     assert list(acted_upon(BALANCE + NOISES[kind](nodes, DAY_PASSES, MEMORY_PASSES, seed))) == []
 
 
+@pytest.mark.parametrize("beginning", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_executors_that_begin_now_here_now_there_do_not_hide_the_noise(beginning: int, seed: int) -> None:
+    """One user's restarts kept noise from being learned, and others' executors were moved by chance."""
+    assert list(acted_upon(BALANCE + even(20, DAY_PASSES, MEMORY_PASSES, seed), beginning=beginning)) == []
+
+
 @pytest.mark.parametrize("memory_passes", [1.0, 2.0])
 def test_noise_as_long_as_the_metric_window_moves_nothing(memory_passes: float) -> None:
     assert list(acted_upon(BALANCE + even(20, DAY_PASSES, memory_passes, 1))) == []

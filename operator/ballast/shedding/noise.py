@@ -71,6 +71,8 @@ class Noise:
     """Nodes that stray far more than most."""
     calm: Size = Size()
     """Of the other nodes alone."""
+    renewed: bool = False
+    """All nodes have started again in the last pass."""
 
     def of(self, *, hot: str, cold: str) -> tuple[float, float]:
         """By how far a hot and a cold node may stray by chance, in points.
@@ -94,7 +96,8 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     """Learns from one pass.
 
     `deviations`: points from the pool's middle by node; a node that is left out starts again afterwards, and
-    without any nothing is learned. If many nodes differ from those of the last pass, all start again.
+    without any nothing is learned. If many nodes differ from those of the last pass, all start again, but not twice
+    in a row: one user's executors that begin on some nodes, then on others, must not keep noise from being learned.
     `elapsed_seconds`: since the last pass.
     `memory_seconds`: the time over which values resemble each other (the metric window, or longer).
     """
@@ -103,9 +106,11 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     passes = noise.passes + 1
     known = {name: (middle, last, strayed) for name, middle, last, strayed in noise.nodes}
     names = watched(deviations)
-    if len(known.keys() ^ set(names)) > _MOST_CHANGED * len(names):
-        # The middle has moved with them: how the others stood to it before says nothing now.
-        known = {}
+    renewed = False
+    if known and len(known.keys() ^ set(names)) > _MOST_CHANGED * len(names):
+        # The middle has moved with them: how the others stood to it before says nothing now, or not without that.
+        renewed = not noise.renewed
+        known = {} if renewed else _shifted(known, deviations)
     seen = {name: _Seen(deviations[name], *known[name][:2]) for name in names if name in known}
     weight = max(1.0 / passes, 1.0 / _HORIZON_PASSES)
     nodes = []
@@ -121,7 +126,18 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     size = _learned(Size(noise.extreme, noise.change, noise.spread), list(seen.values()), passes, likeness)
     ordinary = [each for name, each in seen.items() if name not in restless]
     calm = _learned(noise.calm, ordinary, passes, likeness)
-    return Noise(passes, size.extreme, size.change, size.spread, tuple(nodes), restless, calm)
+    return Noise(passes, size.extreme, size.change, size.spread, tuple(nodes), restless, calm, renewed)
+
+
+_Known = tuple[float, float, float]
+"""A node's own middle, its deviation in the last pass, and its variance."""
+
+
+def _shifted(known: Mapping[str, _Known], deviations: Mapping[str, float]) -> dict[str, _Known]:
+    """As if the nodes that are still there had stood to the middle of before as they stand to that of now."""
+    moved = [deviations[name] - middle for name, (middle, _, _) in known.items() if name in deviations]
+    by = median(moved) if moved else 0.0
+    return {name: (middle + by, last + by, strayed) for name, (middle, last, strayed) in known.items()}
 
 
 @dataclass(frozen=True, slots=True)

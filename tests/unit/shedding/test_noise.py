@@ -73,6 +73,26 @@ def test_a_step_of_many_nodes_that_were_left_out_meanwhile_is_no_noise() -> None
     assert noise.extreme == 0.0
 
 
+def test_nodes_that_come_and_go_in_each_pass_hide_the_noise_of_none() -> None:
+    rows = gaussian(10, 200, 5.0, 1)
+    noise = Noise()
+    for index, row in enumerate(rows):
+        seen = {f"n{i}": float(score) for i, score in enumerate(row) if i not in {index % 10, (index + 1) % 10}}
+        noise = observe(noise, seen, elapsed_seconds=60.0, memory_seconds=300.0)
+    assert noise.extreme > 0.5 * learned(rows).extreme
+
+
+def test_a_step_of_all_others_is_no_noise_right_after_the_nodes_started_again() -> None:
+    noise = Noise()
+    renewed = []
+    for left_out, step in (("", 0.0), ("", 0.0), ("ab", 0.0), ("", -10.0), ("", -10.0)):
+        deviations = {name: step for name in "abcdef" if name not in left_out}
+        noise = observe(noise, deviations, elapsed_seconds=60.0, memory_seconds=300.0)
+        renewed.append(noise.renewed)
+    assert renewed == [False, False, True, False, False]
+    assert noise.extreme == 0.0
+
+
 def test_a_step_that_nothing_explains_is_noise() -> None:
     noise = Noise()
     for deviations in ({"a": 10.0, "b": -10.0}, {"a": 0.0, "b": 0.0}):
