@@ -6,9 +6,14 @@ Source: Storm's acker. Its tuple tree is complete when the XOR of all ids, each 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
+
+
+_MOST_MISSING = 1000
+"""Micro-batches in a row that are told of as not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +111,18 @@ def verdicts(entries: Iterable[Entry], *, now_ms: int, timeout_ms: int) -> list[
     return [
         _verdict(name, number, query, now_ms=now_ms, timeout_ms=timeout_ms)
         for name, query in sorted(_by_query(entries).items())
-        for number in range(min(query.batches), max(query.batches) + 1)
+        for number in _numbers(query.batches)
     ]
+
+
+def _numbers(recorded: Iterable[int]) -> Iterator[int]:
+    """Those from the first to the last, without most of a long gap: one record that arrives with an absurd number of
+    its micro-batch would make as many.
+    """
+    known = sorted(recorded)
+    for number, following in pairwise([*known, known[-1] + 1]):
+        yield number
+        yield from range(number + 1, min(following, number + 1 + _MOST_MISSING))
 
 
 def _by_query(entries: Iterable[Entry]) -> Mapping[str, _Query]:

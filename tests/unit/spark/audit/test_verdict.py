@@ -117,3 +117,10 @@ def test_where_spark_ran_tasks_again_a_difference_proves_nothing() -> None:
 def test_queries_are_judged_apart() -> None:
     other = replace(SPOUT, query="other", batch=7)
     assert [(each.query, each.batch) for each in judged(SPOUT, other)] == [("other", 7), ("q", 0)]
+
+
+def test_a_record_of_an_absurd_micro_batch_is_a_finding_that_ends() -> None:
+    """`ballast audit` would have told of as many micro-batches as are missing in between."""
+    found = judged(SPOUT, replace(SPOUT, batch=2**62))
+    assert [verdict.status for verdict in found[:2]] == [Status.BALANCED, Status.UNRECORDED]
+    assert (found[-1].batch, len(found)) == (2**62, 1002)
