@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
-
 _MOST_MISSING = 1000
 """Micro-batches in a row that are told of as not recorded."""
 
