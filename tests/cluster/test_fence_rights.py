@@ -172,6 +172,15 @@ def test_what_it_creates_keeps_nothing_from_being_deleted(chart: Installation, c
     assert operator.patch(EVENT, "told", series, namespace=TENANT, dry=True).ok
 
 
+def test_it_posts_events_in_no_other_name(chart: Installation, callers: dict[str, Caller]) -> None:
+    operator, foreign = callers["operator"], {**event("foreign"), "reportingController": "kubelet"}
+    assert operator.create(EVENT, foreign, namespace=TENANT, dry=True).refused_by(f"{RELEASE}-own")
+    assert chart.admin.create(EVENT, foreign, namespace=TENANT).ok
+    series = {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}}
+    assert operator.patch(EVENT, "foreign", series, namespace=TENANT, dry=True).refused_by(f"{RELEASE}-own")
+    assert chart.admin.patch(EVENT, "foreign", series, namespace=TENANT, dry=True).ok
+
+
 def test_the_lease_is_renewed_though_another_client_has_written_a_finalizer(
     chart: Installation, callers: dict[str, Caller]
 ) -> None:

@@ -21,24 +21,24 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ExecutorCounts:
-    """Executors that run, or will."""
+    """Executors that run: a user may create any number that never do, and budgets in percent grow with them."""
 
     pool: int = 0
     by_topology: Mapping[str, int] = field(default_factory=dict)
     by_node: Mapping[str, int] = field(default_factory=dict)
     cores_by_namespace: Mapping[str, float] = field(default_factory=dict)
-    """That running executors request: a node runs no more than it has, however many there are. One that its author has
-    bound to a node runs only if the node's kubelet takes it.
+    """That they request: a node runs no more than it has. An executor that its author has bound to a node runs only if
+    the node's kubelet takes it.
     """
 
     @classmethod
     def of(cls, executors: Iterable[Executor]) -> ExecutorCounts:
-        present = [each for each in executors if each.phase not in (Phase.LEAVING, Phase.ENDED)]
-        by_node = Counter(each.node for each in present if each.node is not None)
+        running = [each for each in executors if each.phase is Phase.RUNNING]
+        by_node = Counter(each.node for each in running if each.node is not None)
         cores: dict[str, float] = defaultdict(float)
-        for each in present:
-            cores[each.namespace] += each.requests.cpu_cores if each.phase is Phase.RUNNING else 0.0
-        return cls(len(present), Counter(each.topology for each in present), by_node, cores)
+        for each in running:
+            cores[each.namespace] += each.requests.cpu_cores
+        return cls(len(running), Counter(each.topology for each in running), by_node, cores)
 
     def share(self, namespace: str) -> float:
         """Of the pool's executors, by the cores that they request. 1 where nothing is known of others."""

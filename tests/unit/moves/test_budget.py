@@ -176,14 +176,15 @@ def test_a_budget_in_percent_grows_with_the_executors_that_it_is_counted_for(
     assert ruled([a_move("one")], policy, source="hot", target="cold") is not None
 
 
-def test_executors_that_leave_or_ended_do_not_count_for_budgets() -> None:
+def test_only_running_executors_count_for_budgets() -> None:
+    """Otherwise budgets in percent would grow with executors that another gate holds for good, which cost nothing."""
     executors = (
         an_executor("a", topology="team/clicks", node="n1"),
         an_executor("b", topology="team/clicks", node=None, phase=Phase.GATED),
         an_executor("c", topology="team/clicks", node="n1", phase=Phase.LEAVING),
         an_executor("d", topology="team/clicks", node="n1", phase=Phase.ENDED),
     )
-    assert ExecutorCounts.of(executors) == ExecutorCounts(2, {"team/clicks": 2}, {"n1": 1}, {"team": 1.0})
+    assert ExecutorCounts.of(executors) == ExecutorCounts(1, {"team/clicks": 1}, {"n1": 1}, {"team": 1.0})
 
 
 def test_a_scheduled_budget_of_nothing_forbids_moves_while_it_is_open() -> None:
