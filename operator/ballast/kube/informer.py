@@ -165,10 +165,20 @@ class Informer(Generic[T]):
         if self._broke and self._went_back():
             self.store.start_over()
             self._version = 0
-        if not self._version or self._monotonic() - self._listed_at >= self._timing.resync_seconds:
+        if not self._version or self._is_silent() or self._since(self._listed_at) >= self._timing.resync_seconds:
             self._list()
         self._broke = False
         self._watch()
+
+    def _is_silent(self) -> bool:
+        """Bookmarks were due, and nothing has come: something between us and the API server keeps watches back.
+
+        Lists may still come through, and executors would stay gated.
+        """
+        return self._broke and self._heard_at is not None and self._since(self._heard_at) >= self._timing.silent_seconds
+
+    def _since(self, moment: float) -> float:
+        return self._monotonic() - moment
 
     def _went_back(self) -> bool:
         """Whether the server's newest state is older than what was heard of."""

@@ -156,6 +156,17 @@ def test_after_etcd_was_restored_from_a_backup_the_watch_begins_where_the_server
         assert informer.store.restorations == 1
 
 
+def test_where_watches_are_kept_back_what_is_new_comes_with_a_list() -> None:
+    """A proxy that buffers answers delivers no event: executors stayed gated until the next resync, half an hour."""
+    with followed([pod("a", 7)], [pod("a", 7), pod("b", 120)]) as (known, _):
+        watch = known.server.next_watch()
+        known.server.version = 130
+        known.now = Timing().silent_seconds
+        watch.fail(silent())
+        known.until("a", "b")
+        assert known.server.next_watch().parameters["resourceVersion"] == "130"
+
+
 def test_a_version_that_expired_is_listed_at_once_whatever_pause_an_outage_has_brought() -> None:
     """A gated executor waits for it; only a version that was listed just now is not worth another list at once."""
     patient = Timing(first_backoff_seconds=3600.0, longest_backoff_seconds=3600.0)
