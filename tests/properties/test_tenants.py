@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     Anchor,
     AvgShedderPolicy,
@@ -194,8 +195,9 @@ def hot_pools(draw: st.DrawFn) -> Snapshot:
     return a_snapshot(*nodes, executors=everyone, topologies=(a_topology(), *shapes))
 
 
-def placed(snapshot: Snapshot) -> list[Placement]:
-    decided, _ = plan(snapshot, POLICY, Memory(), NOW)
+def placed(snapshot: Snapshot, strategy: str = "Proximity") -> list[Placement]:
+    policy = replace(POLICY, placement=replace(POLICY.placement, strategy=strategy))
+    decided, _ = plan(snapshot, policy, Memory(), NOW)
     mine = {each.key for each in SET}
     return [each for each in decided.placements if each.executor in mine]
 
@@ -207,6 +209,14 @@ def test_a_set_has_one_zone_whatever_other_tenants_create(snapshot: Snapshot) ->
     assert len(found) == len(SET)
     assert all(each.node is not None for each in found), found
     assert len({each.location[0] for each in found}) == 1
+
+
+@settings(deadline=None)
+@given(pools(), st.sampled_from(list(map(str, PlacementStrategy))))
+def test_each_strategy_places_a_set_whatever_other_tenants_create(snapshot: Snapshot, strategy: str) -> None:
+    found = placed(snapshot, strategy)
+    assert len(found) == len(SET)
+    assert all(each.node is not None for each in found), found
 
 
 @settings(deadline=None)
