@@ -1,8 +1,8 @@
 """The cluster as the watches tell of it, in memory: a pass takes an immutable copy (ClusterObjects) instead of listing.
 
-Pods, nodes, namespaces and, once an executor mounts a claim, volumes come from informers. kopf's handlers
-bring the objects of our own kinds; since kopf does not say how old its watches are, and reports no object that vanished
-during a re-list, these few objects are listed as well, now and then, and whatever kopf missed is noticed.
+Pods, nodes, namespaces and, once an executor mounts a claim, volumes come from informers. kopf's handlers bring the
+objects of our own kinds; since kopf does not say how old its watches are, and reports no object that vanished during a
+re-list, these few objects are listed as well, now and then, and whatever kopf missed is noticed.
 
 What it shows may be a moment old. Every write is guarded by resource version or uid, so a stale read costs a retry.
 What this process wrote itself is put into the state with the answer to the write, so no decision is made twice.

@@ -67,8 +67,7 @@ class Rest:
     namespaces: Mapping[str, Objection] = field(default_factory=dict)
     """Why no move is suggested in these namespaces yet: lately a move could not be created, or an executor could not be
     evicted; many moves were refused or expired; more came to nothing than succeeded; or enough wait for approval.
-    Otherwise their executors,
-    one after the other, would keep those of other namespaces from being moved."""
+    Otherwise their executors, one after the other, would keep those of other namespaces from being moved."""
 
     def of_executor(self, namespace: str, uid: str) -> Objection | None:
         return self.executors.get((namespace, uid)) or self.namespaces.get(namespace)
