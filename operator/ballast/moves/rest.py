@@ -38,24 +38,21 @@ def resting(moves: Iterable[Move], policy: MovesPolicy, subject: str, now: float
     return Reason.COOLDOWN, f"{subject} rests {recent[-most] - now:.0f} s more after a move"
 
 
-def precedent(
-    moves: Iterable[Move],
-    policy: MovesPolicy,
-    *,
-    executor: ExecutorId,
-    source: str,
-    target: str,
-    now: float,
-) -> Objection | None:
-    """Why another move of this executor, or one the other way, forbids this one."""
-    for other in moves:
-        if (other.namespace, other.executor_uid) == executor and not other.phase.ended:
-            return Reason.IN_FLIGHT, "a move of this executor is already under way"
-        recent = other.ended_at is None or now - other.ended_at < REVERSE_COOLDOWNS * policy.cooldown_seconds
-        opposite = other.source == target and other.target == source
-        if recent and opposite and left(other):
-            return Reason.REVERSE, "a move has lately gone the other way between these nodes"
-    return None
+IN_FLIGHT: Objection = (Reason.IN_FLIGHT, "a move of this executor is already under way")
+REVERSE: Objection = (Reason.REVERSE, "a move has lately gone the other way between these nodes")
+
+
+def under_way(moves: Iterable[Move]) -> frozenset[ExecutorId]:
+    """The executors whose moves have not ended."""
+    return frozenset((move.namespace, move.executor_uid) for move in moves if not move.phase.ended)
+
+
+def ways(moves: Iterable[Move], policy: MovesPolicy, now: float) -> frozenset[tuple[str, str]]:
+    """The nodes, from and to, between which something has moved lately: nothing is to go back."""
+    since = now - REVERSE_COOLDOWNS * policy.cooldown_seconds
+    return frozenset(
+        (move.source, move.target) for move in moves if left(move) and (move.ended_at is None or move.ended_at > since)
+    )
 
 
 @dataclass(frozen=True, slots=True)

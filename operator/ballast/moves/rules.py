@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ballast.model import (
     Gap,
@@ -21,7 +22,7 @@ from ballast.model import (
 )
 from ballast.moves import budget
 from ballast.moves.budget import ExecutorCounts
-from ballast.moves.rest import ExecutorId, Rest, precedent
+from ballast.moves.rest import IN_FLIGHT, REVERSE, ExecutorId, Rest, under_way, ways
 
 DRIFT_POINTS = 5.0
 """Scores move between a decision and its effect: a move that was predicted is still good if it overshoots by so much.
@@ -166,14 +167,23 @@ class Rules:
 
     def of_precedent(self, way: Way) -> Objection | None:
         """Why a move of the same executor, or one the other way, forbids this one."""
-        return precedent(
-            self._moves,
-            self._policy.moves,
-            executor=way.executor,
-            source=way.source,
-            target=way.target,
-            now=self._now,
-        )
+        return self.of_executor(way.executor) or self.of_nodes(way.source, way.target)
+
+    def of_executor(self, executor: ExecutorId) -> Objection | None:
+        """Why another move of this executor forbids one of it."""
+        return IN_FLIGHT if executor in self._under_way else None
+
+    def of_nodes(self, source: str, target: str) -> Objection | None:
+        """Why nothing may move between these two, in this direction."""
+        return REVERSE if (target, source) in self._ways else None
+
+    @cached_property
+    def _under_way(self) -> frozenset[ExecutorId]:
+        return under_way(self._moves)
+
+    @cached_property
+    def _ways(self) -> frozenset[tuple[str, str]]:
+        return ways(self._moves, self._policy.moves, self._now)
 
     def of_pool(self) -> Objection | None:
         """Why no executor of the pool may move now."""

@@ -50,8 +50,8 @@ class Arbiter:
         return objection
 
     def on_executor(self, namespace: str, uid: str) -> Objection | None:
-        """Why no move of this executor is suggested again so soon."""
-        return self._resting.of_executor(namespace, uid)
+        """Why no move of this executor is suggested again so soon, or next to the one that is under way."""
+        return self._resting.of_executor(namespace, uid) or self._rules.of_executor((namespace, uid))
 
     def on_topology(self, key: str) -> Objection | None:
         """Why none of this topology may move now."""
@@ -60,6 +60,10 @@ class Arbiter:
     def on_node(self, name: str, *, gives: bool) -> Objection | None:
         """Why nothing may move from this node (or to it) now."""
         return self._rules.of_node(name, gives=gives)
+
+    def on_nodes(self, source: str, target: str) -> Objection | None:
+        """Why nothing may move between these two, in this direction, now."""
+        return self._rules.of_nodes(source, target)
 
 
 def _way(move: PlannedMove) -> Way:
@@ -115,8 +119,9 @@ class ArbiterTerms:
         executor = self.candidates.executor(key)
         ends = ((executor.node, True), (target, False))
         nodes = (self._arbiter.on_node(name, gives=gives) for name, gives in ends if name is not None)
+        reverse = self._arbiter.on_nodes(executor.node or "", target) if target is not None else None
         gain = self.candidates.gain_objection(executor, target) if target is not None else None
-        found = (self._objection(executor), *nodes, gain)
+        found = (self._objection(executor), *nodes, reverse, gain)
         return next((each[1] for each in found if each is not None and each[0] is reason), "")
 
     def takes(self, executor: str, target: str) -> bool:
@@ -130,7 +135,7 @@ class ArbiterTerms:
         refused = self.candidates.refusal(executor, target, arriving)
         if refused is not None:
             return refused
-        rest = self._arbiter.on_node(target, gives=False)
+        rest = self._arbiter.on_node(target, gives=False) or self._arbiter.on_nodes(mover.node or "", target)
         if rest is not None:
             return rest[0]
         dearer = locality_loss(self.locality_delta_ratio(executor, target), self._policy)

@@ -31,7 +31,7 @@ from ballast.moves.candidates import Candidates
 from ballast.moves.loads import Loads
 from ballast.moves.rest import Rest, left
 from ballast.moves.rules import weightless
-from ballast.moves.score import STARTING_SECONDS, astray, foreign
+from ballast.moves.score import STARTING_SECONDS, astray, foreign, points_per_core
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
 from ballast.planner.strategy_state import USAGE, restored, stored
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
@@ -111,6 +111,25 @@ class _Moment:
             slowness=self.candidates.slowness(executor),
             pressure_ratio=self.candidates.pressure_ratio(move.source),
         )
+
+    def idle(self) -> frozenset[str]:
+        """Uids of executors that use too little CPU to level anything, wherever they go.
+
+        Their own exporters say what traffic they have. Claims of it must not make them the ones to move, or what is to
+        leave a node a multiple of all others' traffic.
+        """
+        points, speed = points_per_core(self.snapshot, self.policy), self.loads.speed
+        per_work = {name: each / speed.get(name, 1.0) for name, each in points.items()}
+        most = max(per_work.values(), default=0.0)
+        found = []
+        for executor in self.snapshot.executors:
+            home = executor.node or ""
+            load = self.loads.known(executor)
+            if load is not None and home in points:
+                gain = load * (points[home] + speed.get(home, 1.0) * most)
+                if gain < self.policy.moves.min_gain:
+                    found.append(executor.uid)
+        return frozenset(found)
 
     def ruling(self, suggestion: Suggestion) -> tuple[Reason, str] | None:
         return self.arbiter.ruling(self.planned(suggestion))
@@ -203,6 +222,7 @@ def _usage_settings(policy: Policy) -> UsageSettings:
         persistent_hits=0 if policy.placement.packing is Packing.PACK else shedder.persistent_hits,
         max_unload_ratio=shedder.max_unload_ratio,
         window_seconds=policy.window_seconds,
+        min_gain=moves.min_gain,
         max_moves=max(moves.max_concurrent, _SUGGESTED),
         max_moves_per_node=moves.max_concurrent_per_node,
     )
@@ -236,6 +256,7 @@ def _by_traffic(at: _Moment) -> Leveling:
         at.scores,
         receivers={node.name for node in pool.nodes if node.receives},
         movable=lambda executor: at.terms.objection(executor) is None,
+        idle=at.idle(),
         now=at.now,
     )
     found = shed(name, load, at.policy.shedding.chosen, before.text)
@@ -257,21 +278,31 @@ def pool_load(
     receivers: Container[str],
     movable: Callable[[Executor], bool],
     now: float,
+    idle: Container[str] = (),
 ) -> PoolLoad:
     """What these strategies look at: the nodes with a score, what runs on them, and when something last left them.
 
-    `receivers`: nodes that something may be sent to.
+    `receivers`: nodes that something may be sent to. `idle`: uids of executors whose traffic does not count.
     """
     residents: dict[str, list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
-            residents[executor.node].append(executor)
+            residents[executor.node].append(_without_traffic(executor) if executor.uid in idle else executor)
     unloaded = _unloaded_at(snapshot.moves, now)
     found = (node for node in snapshot.nodes if node.name in scores)
     nodes = (_node(node, scores[node.name], residents[node.name], movable) for node in found)
     return PoolLoad.of(
         (replace(_rested(node, unloaded.get(node.name), now), receives=node.name in receivers) for node in nodes),
         frozenset(node.name for node in snapshot.nodes if node.name not in scores),
+    )
+
+
+def _without_traffic(executor: Executor) -> Executor:
+    usage = executor.usage
+    return (
+        executor
+        if usage is None
+        else replace(executor, usage=replace(usage, records_per_second=None, bytes_per_second=None))
     )
 
 

@@ -67,6 +67,8 @@ class UsageSettings:
     """Share of the difference that leaves the hot node; 0.5 levels the two, more is not done."""
     window_seconds: float = 120.0
     """What a score is a mean over."""
+    min_gain: float = 0.0
+    """Points by which each move has to narrow the gap of its two nodes."""
     max_moves: int = 2
     """Suggestions in one pass."""
     max_moves_per_node: int = 1
@@ -375,6 +377,7 @@ def _decide(
         terms=terms,
         low_threshold=least_gap,
         max_unload_ratio=settings.max_unload_ratio,
+        min_gain=settings.min_gain,
         # Farther below the pool's level than half a gap, a node would have to be filled again.
         floor=_level(pool) - settings.low_threshold / 2.0,
         # At both nodes so much comes and goes without any move.

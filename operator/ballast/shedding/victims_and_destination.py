@@ -160,6 +160,8 @@ class Search:
     """No source is to end below this score, unless a single executor takes it there."""
     left: float = 0.0
     """Points of a gap that are not closed, unless a single executor closes them."""
+    min_gain: float = 0.0
+    """Points by which each move has to narrow the gap."""
     tried: Counter[str] = field(default_factory=Counter)
     """By namespace: executors that were tried on others than the coldest nodes."""
 
@@ -236,9 +238,16 @@ class Search:
         items, refused = [], []
         effect = Effect.of(source, target)
         for executor, load in movable(source):
-            if before.overshoots(effect.after(before, load)):
+            after = effect.after(before, load)
+            if before.overshoots(after):
                 detail = f"its {load:.2f} cores would make {target.name} the hotter one; {meeting:.2f} would level them"
                 refused.append(Refused(executor.name, source.name, target.name, Reason.OVERSHOOT, detail))
+                continue
+            # Such an executor fits always. It must not be chosen in place of one that levels the two.
+            gain = before.narrowed(after)
+            if gain < self.min_gain:
+                detail = f"the gap to {target.name} would narrow by {gain:.1f} points, minGain is {self.min_gain:g}"
+                refused.append(Refused(executor.name, source.name, target.name, Reason.MIN_GAIN, detail))
                 continue
             reason = self.terms.refusal(executor.name, target.name, ())
             if reason is not None:

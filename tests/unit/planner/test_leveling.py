@@ -251,6 +251,71 @@ def test_executors_of_a_namespace_that_takes_no_moves_leave_the_moves_to_those_o
     assert told["closed/t-0"] == "moves in closed rest: exceeded quota"
 
 
+def next_to(*theirs: Executor, moves: tuple[Move, ...] = ()) -> Plan:
+    """A pass over a hot node that one of our executors fills, next to others; only a large node may take it."""
+    ours = an_executor("e-1", node="hot", cpu=2.8, requests=Resources(2.0))
+    nodes = (
+        a_node("hot", cpu=1.0),
+        a_node("large", cores=32.0, cpu=0.45),
+        a_node("also", cores=32.0, cpu=0.5),
+        a_node("mild", cores=32.0, cpu=0.75),
+    )
+    topologies = (a_topology(), a_topology(key="theirs/t", namespace="theirs", name="t"))
+    snapshot = a_snapshot(*nodes, executors=(ours, *theirs), topologies=topologies, moves=moves)
+    policy = replace(POLICY, shedding=AT_ONCE, moves=MovesPolicy(mode=MovesMode.ENFORCE, max_locality_loss=1.0))
+    return plan(snapshot, policy, Memory(), NOW)[0]
+
+
+def one_of_theirs(**changes: Any) -> Executor:
+    changes = {"namespace": "theirs", "topology": "theirs/t", "node": "hot", "requests": Resources(0.01), **changes}
+    return an_executor("t-1", **changes)
+
+
+def test_an_executor_that_levels_nothing_is_not_chosen_in_place_of_one_that_does() -> None:
+    """The gap would hardly narrow by it, but it fits always; one of another user ended the leveling of its node."""
+    assert [move.executor for move in next_to().moves] == ["team/e-1"]
+    decided = next_to(one_of_theirs(cpu=0.05))
+    assert [move.executor for move in decided.moves] == ["team/e-1"]
+    told = {each.subject: (each.reason, each.detail) for each in decided.refusals}
+    assert told["theirs/t-1"] == (Reason.MIN_GAIN, "the gap to large would narrow by 1.4 points, minGain is 5")
+
+
+def test_an_executor_whose_move_waits_is_not_chosen_in_place_of_another() -> None:
+    """A user may ask for a move by hand that is never approved, of the executor that is the best one to move."""
+    waits = a_move(
+        namespace="theirs", topology="theirs/t", executor_uid="uid-t-1", phase=MovePhase.PROPOSED, ended_at=None
+    )
+    decided = next_to(one_of_theirs(cpu=1.0), moves=(replace(waits, by_hand=True, unapproved=True),))
+    assert [move.executor for move in decided.moves] == ["team/e-1"]
+    told = {each.subject: each.reason for each in decided.refusals}
+    assert told["theirs/t-1"] is Reason.IN_FLIGHT
+
+
+def test_what_has_lately_come_from_a_node_does_not_hide_the_other_destinations() -> None:
+    before = a_move(source="large", target="hot", topology="theirs/t", namespace="theirs", started_at=NOW - 1200)
+    decided = next_to(moves=(replace(before, ended_at=NOW - 1000),))
+    assert [(move.executor, move.target) for move in decided.moves] == [("team/e-1", "also")]
+
+
+@every_strategy
+@pytest.mark.parametrize("cpu", [0.0, 0.05])
+def test_an_idle_executor_that_claims_all_traffic_keeps_nobody_else_from_moving(
+    shedding: SheddingPolicy, cpu: float
+) -> None:
+    nodes = (a_node("cold", cpu=0.3), a_node("mild", cpu=0.5), a_node("hot", cpu=0.95))
+    usual = with_traffic(nodes, on="hot")
+    claims = ExecutorUsage(cpu_cores=cpu, records_per_second=1e12, bytes_per_second=1e15, state_bytes=0.0)
+    idle = [
+        replace(an_executor(f"t-{i}", namespace="theirs", topology="theirs/t", node="hot"), usage=claims)
+        for i in range(20)
+    ]
+    topologies = (a_topology(), a_topology(key="theirs/t", namespace="theirs", name="t"))
+    made = several_passes(replace(usual, executors=(*usual.executors, *idle), topologies=topologies), shedding)
+    assert [[move.executor for move in each.moves] for each in made] == [
+        [move.executor for move in each.moves] for each in several_passes(usual, shedding)
+    ]
+
+
 def test_a_namespace_that_had_its_part_of_the_moves_leaves_the_others_to_executors_of_others() -> None:
     """Its executors are the best ones to move, each of another application."""
     theirs = [
