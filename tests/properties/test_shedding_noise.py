@@ -26,7 +26,7 @@ def test_whatever_the_shape_of_the_noise(nodes: int, kind: str, seed: int) -> No
     assert list(acted_upon(BALANCE + NOISES[kind](nodes, DAY_PASSES, MEMORY_PASSES, seed))) == []
 
 
-@pytest.mark.parametrize("beginning", [1, 2, 3])
+@pytest.mark.parametrize("beginning", [1, 2, 3, 8, 12, 20])
 @pytest.mark.parametrize("seed", range(3))
 def test_executors_that_begin_now_here_now_there_do_not_hide_the_noise(beginning: int, seed: int) -> None:
     """One user's restarts kept noise from being learned, and others' executors were moved by chance."""

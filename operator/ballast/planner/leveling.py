@@ -152,7 +152,8 @@ class _Moment:
             )
             for node in nodes
         )
-        return UsagePool(tuple(seen), silent, changing_nodes(self.snapshot, self.policy, self.now))
+        moving = moving_nodes(self.snapshot, self.policy, self.now)
+        return UsagePool(tuple(seen), silent, changing_nodes(self.snapshot, self.policy, self.now), moving)
 
     def _node(self, node: Node, residents: Sequence[Executor], from_score: float, *, receives: bool) -> UsageNode:
         score = self.scores[node.name]
@@ -386,8 +387,13 @@ def changing_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[
         and _begins(executor, now=now, settled_seconds=settled_seconds)
         and (executor.topology, executor.component) in streaming
     }
-    moving = {node for move in snapshot.moves if _under_way(move, now - policy.window_seconds) for node in _ends(move)}
-    return frozenset(begun | moving)
+    return moving_nodes(snapshot, policy, now).union(begun)
+
+
+def moving_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[str]:
+    """Those of them that a move leaves or reaches."""
+    since = now - policy.window_seconds
+    return frozenset(node for move in snapshot.moves if _under_way(move, since) for node in _ends(move))
 
 
 def _begins(executor: Executor, *, now: float, settled_seconds: float) -> bool:

@@ -28,7 +28,7 @@ from ballast.model.move import Gap
 from ballast.model.reason import LIMITS_ON_MOVES, Reason
 from ballast.shedding.lasting import Lasting, calmed, observed
 from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
-from ballast.shedding.noise import Noise, observe
+from ballast.shedding.noise import Noise, leaving_out, observe
 from ballast.shedding.streak import Streak
 from ballast.shedding.unrest import Unrest, experienced
 from ballast.shedding.victims_and_destination import Effect, Leveling, Refused, Search
@@ -148,8 +148,7 @@ def avg_shedder_usage(
     # At the middle, to which nodes are calmed, the order remains that of what was measured.
     ranked = sorted(pool.nodes, key=lambda node: (node.score, measured[node.name], node.name))
     middle = median(node.score for node in ranked)
-    deviations = {node.name: node.score - middle for node in ranked if node.name not in pool.unsettled}
-    noise = _noise(deviations, settings, memory, elapsed_seconds)
+    noise = _noise(pool, settings, memory, middle=middle, elapsed_seconds=elapsed_seconds)
     watch = _Watch(settings, dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise, settings) for cold, hot in _pairs(ranked)]
@@ -204,12 +203,18 @@ def _unrest(pool: UsagePool, memory: UsageMemory, elapsed_seconds: float | None)
 
 
 def _noise(
-    deviations: Mapping[str, float], settings: UsageSettings, memory: UsageMemory, elapsed_seconds: float | None
+    pool: UsagePool, settings: UsageSettings, memory: UsageMemory, *, middle: float, elapsed_seconds: float | None
 ) -> Noise:
     if elapsed_seconds is None:
         return memory.noise
+    deviations = {node.name: node.score - middle for node in pool.nodes}
+    begun = (pool.unsettled - pool.moving).intersection(deviations)
+    before = leaving_out(memory.noise, left_out=len(begun), nodes=len(deviations), elapsed_seconds=elapsed_seconds)
+    # One user's executors may begin on all nodes, again and again.
+    left_out = pool.moving if before.starved else pool.unsettled
+    deviations = {name: each for name, each in deviations.items() if name not in left_out}
     memory_seconds = max(settings.window_seconds, _MEMORY_SECONDS)
-    return observe(memory.noise, deviations, elapsed_seconds=elapsed_seconds, memory_seconds=memory_seconds)
+    return observe(before, deviations, elapsed_seconds=elapsed_seconds, memory_seconds=memory_seconds)
 
 
 def _raised(settings: UsageSettings, unrest: Unrest) -> UsageSettings:

@@ -152,6 +152,8 @@ class UsagePool:
     """Nodes of the pool that have no fresh metrics now."""
     unsettled: frozenset[str] = frozenset()
     """Nodes whose score changes for a known reason; it teaches nothing about chance."""
+    moving: frozenset[str] = frozenset()
+    """Those of them that a move leaves or reaches."""
 
 
 class Terms(Protocol):

@@ -27,6 +27,9 @@ _TAIL = 2.3
 _APPRENTICE_PASSES = 45
 _HORIZON_PASSES = 120
 """What a node's own middle is averaged over."""
+_LONGEST_UNSEEN_SECONDS = 900.0
+"""The start of a pool's executors takes no longer."""
+_MOST_UNSEEN_SECONDS = 3600.0
 _MOST_CHANGED = 0.1
 """Share of the watched nodes that may be others than in the last pass."""
 _LARGEST = 15.0
@@ -73,6 +76,13 @@ class Noise:
     """Of the other nodes alone."""
     renewed: bool = False
     """All nodes have started again in the last pass."""
+    unseen_seconds: float = 0.0
+    """For how long a third of the nodes or more were left out; less by each pass in which fewer were."""
+
+    @property
+    def starved(self) -> bool:
+        """Whether nothing should be left out any more, since too little could be learned."""
+        return self.unseen_seconds >= _LONGEST_UNSEEN_SECONDS
 
     def of(self, *, hot: str, cold: str) -> tuple[float, float]:
         """By how far a hot and a cold node may stray by chance, in points.
@@ -126,7 +136,14 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     size = _learned(Size(noise.extreme, noise.change, noise.spread), list(seen.values()), passes, likeness)
     ordinary = [each for name, each in seen.items() if name not in restless]
     calm = _learned(noise.calm, ordinary, passes, likeness)
-    return Noise(passes, size.extreme, size.change, size.spread, tuple(nodes), restless, calm, renewed)
+    unseen = noise.unseen_seconds
+    return Noise(passes, size.extreme, size.change, size.spread, tuple(nodes), restless, calm, renewed, unseen)
+
+
+def leaving_out(noise: Noise, *, left_out: int, nodes: int, elapsed_seconds: float) -> Noise:
+    """Counts for how long too many of the nodes were left out to learn anything."""
+    change = elapsed_seconds if 3 * left_out >= nodes else -elapsed_seconds
+    return replace(noise, unseen_seconds=min(max(0.0, noise.unseen_seconds + change), _MOST_UNSEEN_SECONDS))
 
 
 _Known = tuple[float, float, float]
