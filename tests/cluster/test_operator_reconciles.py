@@ -58,7 +58,7 @@ def test_who_cannot_run_at_its_place_is_placed_again_a_few_times_and_then_let_go
     clock = Clock()
     with pool(installed.testbed, "stranded", zones(1)) as mine:
         mine.policy()
-        mine.executor(99, role="blocker", gates=(), labels={"blocker": "yes"})
+        mine.executor(99, role="blocker", gates=(), containers=[_WITH_PORT])
         mine.nodes_of(["spark-1-bloc-99"])
         driver = _Shunned(mine, "spark-1", 1, {})
         for attempt in (1, 2, 3):
@@ -83,13 +83,19 @@ def test_who_cannot_run_at_its_place_is_placed_again_a_few_times_and_then_let_go
         assert len(mine.events("TooManyAttempts")) == 1
 
 
+_WITH_PORT: JSON = {
+    "name": "spark-kubernetes-executor",
+    "image": "spark",
+    "resources": {"requests": {"cpu": "1", "memory": "64Mi"}},
+    "ports": [{"containerPort": 7079, "hostPort": 7079}],
+}
+
+
 class _Shunned(Driver):
-    """Its executors can't be where a pod labeled `blocker` is."""
+    """Its executors need a port of the host that another pod has."""
 
     def start(self, **options: Any) -> None:
-        term = {"labelSelector": {"matchLabels": {"blocker": "yes"}}, "topologyKey": POOL_LABEL}
-        apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        super().start(affinity=apart, **options)
+        super().start(containers=[_WITH_PORT], **options)
 
     def pods(self) -> list[JSON]:
         return [pod for pod in super().pods() if pod["metadata"]["labels"][names.SPARK_ROLE] == "executor"]

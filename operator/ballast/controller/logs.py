@@ -17,7 +17,7 @@ from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
 from ballast.kube import actions
-from ballast.model import Displaced, Pin, Plan, PlannedMove, Reason
+from ballast.model import Displaced, Pin, Placement, Plan, PlannedMove, Reason
 from ballast.moves import MoveState
 from ballast.moves.state import narrowed
 
@@ -101,7 +101,7 @@ def note_releases(policy: str, releases: Iterable[Outcome]) -> list[str]:
                 continue
             case actions.Refused():
                 others[Line.NOT_RELEASED, each.topology, "ReleaseRefused", outcome.detail] += 1
-            case actions.Released() if outcome.pin is not Pin.NONE and placement.reason is not Reason.POOL_FULL:
+            case actions.Released() if _has_place(placement, outcome):
                 place = placement.node or "/".join(filter(None, placement.location))
                 places[each.topology, str(placement.reason or "")].append(place)
             case actions.Released():
@@ -117,6 +117,12 @@ def note_releases(policy: str, releases: Iterable[Outcome]) -> list[str]:
         values = {"topology": topology, "executors": count, "reason": reason, "detail": detail}
         note(line, words, {"policy": policy, **values})
     return [reason for line, _, reason, _ in others if line is Line.UNPLACED]
+
+
+def _has_place(placement: Placement, outcome: actions.Released) -> bool:
+    """By preference alone, too, where the policy or the pod wants no more than that."""
+    preferred = placement.node is not None and outcome.reason is None
+    return (preferred or outcome.pin is not Pin.NONE) and placement.reason is not Reason.POOL_FULL
 
 
 def note_displaced(policy: str, topology: str, displaced: Sequence[Displaced]) -> None:

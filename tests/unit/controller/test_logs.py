@@ -117,6 +117,15 @@ def test_a_set_that_has_only_a_zone_is_placed_there(
     assert [(line["places"], line["reason"]) for line in lines(caplog, Line.PLACED)] == [({"a": 1}, "GateTimeout")]
 
 
+def test_a_set_whose_place_is_a_preference_is_placed(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    preferred = placement(2, "cold", Pin.NONE, detail="its place is preferred, not required")
+    actuator(pool, tmp_path).release(pool.context([]), Plan(placements=(preferred,)))
+    assert [line["places"] for line in lines(caplog, Line.PLACED)] == [{"cold": 1}]
+    assert lines(caplog, Line.UNPLACED) == []
+
+
 def test_what_no_policy_places_is_a_line_without_a_policy(
     pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
