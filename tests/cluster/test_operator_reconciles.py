@@ -56,7 +56,7 @@ def status(mine: Pool, name: str | None = None) -> JSON:
 def test_who_cannot_run_at_its_place_is_placed_again_a_few_times_and_then_let_go(installed: Installation) -> None:
     """What keeps it off is something that placement does not look at. Every attempt is made by another process."""
     clock = Clock()
-    with pool(installed.testbed, "stranded", zones(1)) as mine:
+    with pool(installed.testbed, "stranded", zones(1, per_zone=1)) as mine:
         mine.policy()
         mine.executor(99, role="blocker", gates=(), containers=[_WITH_PORT])
         mine.nodes_of(["spark-1-bloc-99"])
