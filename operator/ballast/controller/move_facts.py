@@ -35,7 +35,7 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
 
 
 def _in_its_namespace(each: OpenMove, pod: SeenPod | None) -> SeenPod | None:
-    """A pod of another namespace counts as none: what a move's author is told must not show whether it exists."""
+    """A pod of another namespace counts as none: a refusal must not tell the move's author whether it exists."""
     return pod if pod is not None and pod.namespace == each.state.orders.namespace else None
 
 

@@ -129,7 +129,7 @@ def _overdue(at: Situation, pod: Pod) -> Step | None:
 
 def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
     """While another controller gates it too, nothing is decided. Once it is overdue, it is released like any other: a
-    driver may go on creating replacements that are gated whenever they are looked at.
+    driver may delete each replacement that is released, and create another one.
     """
     overdue = _overdue(at, pod)
     if overdue or pod.gate_since is None:

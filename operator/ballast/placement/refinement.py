@@ -91,7 +91,7 @@ def _givers(layout: Layout, giving: int, taking: int, counts: tuple[int, int]) -
     """Nodes that can give counts[0] of one group and take counts[1] of the other instead."""
     problem = layout.problem
     component, given = int(problem.component[taking]), int(problem.component[giving])
-    # Most groups are on few of the nodes, and many never have two executors on one: the rest need not be looked at.
+    # Most groups are on few of the nodes, and many never have two executors on one: only those nodes matter.
     candidates: IntArray = np.flatnonzero(layout.placed[giving] >= counts[0])
     if not len(candidates):
         return candidates

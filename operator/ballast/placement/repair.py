@@ -239,7 +239,7 @@ class Assignment:
     def _insert(self, kind: int, depth: int, passed: frozenset[int]) -> bool:
         """Place one more of the kind, on a node that is not passed over; False, and nothing changed, if in vain."""
         self._left -= 1
-        node = self._tightest(kind, passed)
+        node = self._nearest(kind, passed)
         if node is not None:
             self._put(kind, node, 1)
             return True
@@ -316,7 +316,7 @@ class Assignment:
                 found |= set(zip(others[kinds].tolist(), near[places].tolist(), strict=True))
         return [(other, near) for other, near in sorted(found) for _ in range(int(self.placed[other, near]))]
 
-    def _tightest(self, kind: int, passed: frozenset[int]) -> int | None:
+    def _nearest(self, kind: int, passed: frozenset[int]) -> int | None:
         """Of the nodes that are open to the kind, the one with its own kin nearest, then with the least room."""
         able = np.flatnonzero(self._open(kind))
         able = able[[node not in passed for node in able.tolist()]] if passed else able
@@ -325,8 +325,9 @@ class Assignment:
         largest = np.maximum(self._free.max(axis=0), 1e-9)
         room = (self._free[able] / largest).sum(axis=1)
         kin = self._present[self._rows[kind]]
-        near = [-np.bincount(codes, weights=kin)[codes[able]] for codes in self._codes[:-1]]
-        return int(able[np.lexsort((room, *near[::-1]))[0]])
+        # The last key counts first: the zone's.
+        near = [-np.bincount(codes, weights=kin)[codes[able]] for codes in self._codes[-2::-1]]
+        return int(able[np.lexsort((room, *near))[0]])
 
     def _open(self, kind: int) -> BoolArray:
         row = self._rows[kind]

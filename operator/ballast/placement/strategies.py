@@ -318,6 +318,8 @@ def awaited_by_moves(snapshot: Snapshot, gated: Collection[Executor]) -> dict[st
     well. Of those that no move has recognized yet, the earliest of the same application and profile do.
     """
     moves = [move for move in snapshot.moves if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING)]
+    if not moves:
+        return {}
     claims = {move.replacement_uid: move for move in moves if move.replacement_uid is not None}
     found = {executor.uid: claims[executor.uid] for executor in gated if executor.uid in claims}
     waiting: dict[tuple[str, str, str], list[Executor]] = defaultdict(list)

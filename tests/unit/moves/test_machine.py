@@ -196,7 +196,7 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, MoveReason.EXECUTOR_GONE)
             after(newcomer()),
             MovePhase.FAILED,
             MoveReason.REPLACEMENT_NOT_RUNNING,
-            id="another one is gated whenever it is looked at, or can't be released",
+            id="it is always another gated one, or one that can't be released",
         ),
         pytest.param(
             settling(since=181), after(), MovePhase.FAILED, MoveReason.REPLACEMENT_LOST, id="the replacement was lost"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 _MOST_MISSING = 1000
-"""Micro-batches in a row that are told of as not recorded."""
+"""Missing micro-batches in a row that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
