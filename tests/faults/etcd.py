@@ -33,10 +33,12 @@ def restored_from_a_backup(testbed: Testbed, backup: Path) -> Iterator[None]:
     with testbed.without("etcd", "kube-apiserver"):
         shutil.copytree(data, backup)
     yield
-    with testbed.without("kube-controller-manager", "kube-scheduler", "kwok"):  # noqa: SIM117 -- it is started first
+    with testbed.without("kube-controller-manager", "kube-scheduler", "kwok"):
         with testbed.without("etcd", "kube-apiserver"):
             shutil.rmtree(data)
             shutil.copytree(backup, data)
+        # kwok leaves nodes alone until the leases of the process before it run out, which takes up to 50 s.
+        testbed.kubectl("delete", "leases", "--all", "--namespace=kube-node-lease")
 
 
 def _ask(testbed: Testbed, path: str, body: dict[str, Any]) -> dict[str, Any]:
