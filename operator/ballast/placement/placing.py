@@ -34,10 +34,10 @@ from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.placement_view import TIERS, PlacementView, Pool, hot_score, placement_view, would_be_unloaded
 from ballast.placement.proximity import Effort
 from ballast.placement.reasons import preferred_location, split_by, why_not
-from ballast.placement.repair import repaired, seat
+from ballast.placement.repair import repairable, repaired, seat
 from ballast.placement.room import Room, about_to_be_bound, fits, room
 from ballast.placement.scope import region
-from ballast.placement.shortage import rounds
+from ballast.placement.shortage import rounds, told_apart
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import PlacementState, after, awaited_by_moves, chosen, headings, sets
 from ballast.placement.strategy import Seats, Strategy
@@ -100,7 +100,9 @@ def place(
     hot, limit = would_be_unloaded(reached, policy.shedding), hot_score(reached, policy.shedding)
     pool = Pool(places, space, Admission(places.nodes), policy.placement, hot, limit)
     known = scores if measured is None else measured
-    strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
+    # A user may have any number of executors that no node can take: the search for others' places goes without them.
+    able, _ = told_apart(gated, space, pool.admission)
+    strategy = chosen(pool, snapshot, state, gated=able or gated, measured=known, effort=effort)
     pins = {uid: move.target for uid, move in awaited_by_moves(snapshot, gated).items()}
     awaited = awaited_zones(snapshot.executors, policy.levels)
     work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins, awaited=awaited)
@@ -108,7 +110,8 @@ def place(
     free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
     bound = headings(snapshot, sent.items()) | _nodes(work.placements)
 
-    parts = rounds(free, space, pool.admission)
+    able, _ = told_apart(free, space, pool.admission)
+    parts = rounds(able, space, pool.admission)
 
     def waiting(
         executors: Sequence[Executor], seated: Mapping[str, str] = _NOBODY, *, crowded: bool = False
@@ -194,19 +197,30 @@ class _Pass:
         self._settle(executor, position, self.policy.moves.pin)
         return True
 
-    def place_all(self, executors: Sequence[Executor], parts: Iterable[Sequence[Executor]], waiting: _Waiting) -> None:
+    def place_all(self, executors: Sequence[Executor], parts: Sequence[Sequence[Executor]], waiting: _Waiting) -> None:
         """Place one topology after the other, repair what stays without a node, and record the results.
 
-        `parts`: the executors, in the order in which they have their turn.
+        `parts`: those that a node could take, in the order in which they have their turn.
         """
         nodes = self.pool.locations.nodes
         for number, part in enumerate(parts):
             seated = {uid: nodes[position].name for uid, position in self.seats.items()}
             for workload in waiting(part, seated, crowded=number > 0):
                 self._place(workload)
-        if any(executor.uid not in self.seats for executor in executors):
-            self.seats = repaired(self.pool, waiting(executors), self.seats, executors=len(executors))
+        self._repair([executor for part in parts for executor in part], waiting)
         self._settle_all(executors, waiting)
+
+    def _repair(self, executors: Sequence[Executor], waiting: _Waiting) -> None:
+        """Find room for those that have none, if they or others of the pass go elsewhere."""
+        if all(executor.uid in self.seats for executor in executors):
+            return
+        nodes = self.pool.locations.nodes
+        few = repairable(executors, len(nodes))
+        mine = {executor.uid for executor in few}
+        seats = {uid: position for uid, position in self.seats.items() if uid in mine}
+        others = {uid: position for uid, position in self.seats.items() if uid not in mine}
+        seated = {uid: nodes[position].name for uid, position in others.items()}
+        self.seats = others | repaired(self.pool, waiting(few, seated), seats, executors=len(few))
 
     def _place(self, workload: TopologyWorkload) -> None:
         near = region(workload, self.pool.locations, self.memory.scopes)

@@ -6,7 +6,7 @@ scheduling: executors in the order of proximity needs, each to the nearest node 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -295,18 +295,26 @@ def _small(view: PlacementView) -> bool:
 
 
 class Proximity:
-    """`executors`: how many the pass has to place; `effort`: how hard to look, by their number if None."""
+    """`executors`: those of the pass, counted by namespace; `effort`: how hard to look, by their number if None."""
 
-    def __init__(self, executors: int, *, search_seconds: float, effort: Effort | None = None) -> None:
+    def __init__(self, executors: Mapping[str, int], *, search_seconds: float, effort: Effort | None = None) -> None:
         self._executors, self._search_seconds, self._effort = executors, search_seconds, effort
+
+    def _reckoned(self, workload: TopologyWorkload) -> int:
+        """How many executors the pass has, as if no namespace had more than this one.
+
+        One user's thousands must not make the search for the places of others a short one.
+        """
+        own = self._executors.get(workload.topology.namespace, 0)
+        return min(sum(self._executors.values()), own * len(self._executors))
 
     def sets(self, workload: TopologyWorkload) -> list[list[int]]:
         """Groups to place together: those that exchange something, or all where there is time to weigh them jointly."""
         found = parts(workload)
         own = sum(len(group.executors) for group in workload.groups)
         # In a large pool, or for many topologies in a pass, trying orders would take longer than the pass may.
-        few = own * workload.present.shape[1] <= _FEW_CELLS and own * _FEW_TOPOLOGIES >= self._executors
-        thorough = self._executors <= _FEW if self._effort is None else self._effort.thorough
+        few = own * workload.present.shape[1] <= _FEW_CELLS and own * _FEW_TOPOLOGIES >= self._reckoned(workload)
+        thorough = self._reckoned(workload) <= _FEW if self._effort is None else self._effort.thorough
         return [[*range(len(workload.groups))]] if few and thorough and len(found) <= _FEW_PARTS else found
 
     def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
@@ -327,12 +335,12 @@ class Proximity:
 
         Of very many executors in small sets, each set's share is none: then sets are constructed and nothing more.
         """
-        own, kinds = int(view.counts.sum()), len(view.groups)
+        own, kinds, executors = int(view.counts.sum()), len(view.groups), self._reckoned(view.workload)
         steps = round(_STEPS_PER_SECOND * self._search_seconds * (_QUICKER if _small(view) else 1))
         most = _STEPS_OF_AN_EXECUTOR * own * kinds
-        share = min(steps * own // max(1, self._executors), round(steps * _MOST_SHARE), most)
+        share = min(steps * own // max(1, executors), round(steps * _MOST_SHARE), most)
         return Effort(
-            steps=share if self._executors > _MANY else max(min(steps, _LEAST_STEPS), share),
-            thorough=self._executors <= _FEW,
-            orders=self._executors <= _MANY,
+            steps=share if executors > _MANY else max(min(steps, _LEAST_STEPS), share),
+            thorough=executors <= _FEW,
+            orders=executors <= _MANY,
         )

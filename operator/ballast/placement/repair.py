@@ -8,6 +8,7 @@ steps, so that the same question has the same answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -23,7 +24,7 @@ from ballast.placement.workload import Group, TopologyWorkload
 
 _STEPS = 2000
 _MOST_CELLS = 500_000
-"""Executors times nodes up to which a pass is repaired."""
+"""Executors times nodes up to which a pass is repaired; the namespaces with the fewest executors first."""
 _DEPTH = 3
 """How many executors in a row may each send the next one elsewhere."""
 _MOST_EJECTED = 4
@@ -59,15 +60,27 @@ def seat(workload: TopologyWorkload, seats: Mapping[str, int]) -> IntArray:
     return placed
 
 
+def repairable(executors: Sequence[Executor], nodes: int) -> list[Executor]:
+    """Those of the namespaces with the fewest executors, as many as are repaired together."""
+    counts = Counter(executor.namespace for executor in executors)
+    few, left = set[str](), _MOST_CELLS // max(1, nodes)
+    for name, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
+        left -= count
+        if left < 0:
+            break
+        few.add(name)
+    return [executor for executor in executors if executor.namespace in few]
+
+
 def repaired(
     pool: Pool, workloads: Iterable[TopologyWorkload], seats: Mapping[str, int], *, executors: int
 ) -> dict[str, int]:
     """Seats (positions by uid) for as many of the workloads' executors as possible, and the pool's room with them.
 
     An executor that has a seat may get another, or lose it where two others get one instead. `workloads`: as they were
-    before any had a seat; `executors`: how many they have. A pass that is too large is left as it is.
+    before any had a seat; `executors`: how many they have.
     """
-    if executors * len(pool.locations.nodes) > _MOST_CELLS:
+    if not executors:
         return dict(seats)
     everyone = list(workloads)
     groups = [group for workload in everyone for group in workload.groups]
@@ -170,7 +183,24 @@ class Assignment:
         self._left = 0
 
     def improve(self, steps: int, random: Random) -> None:
-        """Place as many of the missing as are found a node for; those that were placed stay placed, somewhere."""
+        """Place as many of the missing as are found a node for; those that were placed stay placed, somewhere.
+
+        One namespace after the other, that with the fewest missing first: each has an equal part of the steps, and what
+        others before it did not need. A user may have any number of executors that nothing helps.
+        """
+        counts = self._by_owner(self.missing)
+        owners = sorted(np.flatnonzero(counts).tolist(), key=lambda owner: (counts[owner], owner))
+        everyone = self.missing
+        for place, owner in enumerate(owners):
+            mine = self._owners == owner
+            self.missing = np.where(mine, everyone, 0)
+            part = steps // (len(owners) - place)
+            self._improve(part, random)
+            steps -= part - max(0, self._left)
+            everyone = np.where(mine, self.missing, everyone)
+        self.missing = everyone
+
+    def _improve(self, steps: int, random: Random) -> None:
         self._left = steps
         self._insert_missing()
         if self.missing.any():

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ballast.model import Demand, Executor, Levels, Phase, Resources, Snapshot
+from ballast.model import Constraints, Demand, Executor, Levels, Phase, Resources, Snapshot
 from ballast.model.arrays import BoolArray, FloatArray
 from ballast.placement.admission import Admission
 from ballast.placement.node_locations import node_locations
-from ballast.placement.room import Room, by_shape, kinds, take_off
+from ballast.placement.room import Room, by_shape, fits, kinds, take_off
 
 
 def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> list[list[Executor]]:
@@ -23,7 +23,8 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
 
     One round where there is room for all, or where all are of one namespace. Otherwise the namespaces that ask for no
     more than their share come first, then as much as the share is of those that ask for more, and then the rest of
-    these, one after the other. Shares are max-min fair: what one does not ask for is shared by the others.
+    these, one after the other. Shares are max-min fair: what one does not ask for is shared by the others. Executors
+    that no node could take, were they alone, are no part of what is asked for, and come last.
     """
     members: dict[str, list[Executor]] = defaultdict(list)
     for executor in executors:
@@ -36,6 +37,9 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
     short = demand.sum(axis=0) > free + space.slack
     if not short.any():
         return [list(executors)]
+    able, hopeless = told_apart(executors, space, admission)
+    if hopeless:
+        return [*rounds(able, space, admission), hopeless]
     share = np.where(
         short, [_share(amounts, there) for amounts, there in zip(demand.T, free.tolist(), strict=True)], np.inf
     )
@@ -50,6 +54,22 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
         else:
             first += within
     return [first, second, *(beyond for _, _, beyond in sorted(rest, key=lambda each: each[:2]))]
+
+
+def told_apart(
+    executors: Iterable[Executor], space: Room, admission: Admission
+) -> tuple[list[Executor], list[Executor]]:
+    """Those that some node could take, were they alone, and those that none can."""
+    known: dict[tuple[Resources, Constraints], bool] = {}
+    able: list[Executor] = []
+    hopeless: list[Executor] = []
+    for executor in executors:
+        shape = (executor.requests, executor.constraints)
+        if shape not in known:
+            open_to = fits(space.free, space.vector(executor.requests), space.slack)
+            known[shape] = bool((open_to & admission.mask(executor.constraints)).any())
+        (able if known[shape] else hopeless).append(executor)
+    return able, hopeless
 
 
 def _split(executors: Sequence[Executor], share: FloatArray, space: Room) -> tuple[list[Executor], list[Executor]]:

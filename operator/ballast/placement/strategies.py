@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum, inf
@@ -240,7 +240,8 @@ def chosen(
         return RoundRobin(pool.locations, state.turn)
     if policy.strategy == "ResourceAware":
         return ResourceAware(pool)
-    return Proximity(len(gated), search_seconds=policy.search_seconds, effort=effort)
+    executors = Counter(executor.namespace for executor in gated)
+    return Proximity(executors, search_seconds=policy.search_seconds, effort=effort)
 
 
 def sets(strategy: Strategy, workload: TopologyWorkload) -> list[list[int]]:

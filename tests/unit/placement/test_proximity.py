@@ -12,7 +12,7 @@ from ballast.placement import proximity
 from ballast.placement.parts import parts
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout
-from ballast.placement.proximity import Effort, problem, search
+from ballast.placement.proximity import Effort, Proximity, problem, search
 from ballast.placement.refinement import Budget, descend
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
 from tests.unit.placement.situations import situation, the_view
@@ -102,6 +102,18 @@ def test_more_effort_is_never_dearer() -> None:
         for layout in (found(view, effort) for effort in (HURRY, Effort(steps=0), Effort(steps=50), Effort(steps=500)))
     ]
     assert ranks == sorted(ranks, reverse=True)
+
+
+def test_very_many_executors_of_others_make_no_search_a_short_one() -> None:
+    """One user's gated executors took the steps of the pass, and those of others were farther apart."""
+    topology = a_topology(*(Component(name) for name in "ab"))
+    waiting = [gated(f"{name}-{n}", component=name) for name in "ab" for n in range(3)]
+    _, workload = situation(*waiting, nodes=(a_node("n0", cores=8.0),), topologies=(topology,))
+    together = [[0, 1]]
+    for executors in ({"team": 6}, {"team": 6, "other": 10_000}):
+        assert Proximity(executors, search_seconds=1.0).sets(workload) == together
+    for executors in ({"team": 300}, {"team": 101, "other": 101}):
+        assert Proximity(executors, search_seconds=1.0).sets(workload) != together
 
 
 def test_no_layout_is_improved_twice(monkeypatch: pytest.MonkeyPatch) -> None:

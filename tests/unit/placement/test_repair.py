@@ -22,7 +22,7 @@ from ballast.model import (
     Separation,
 )
 from ballast.placement.placing import place
-from ballast.placement.repair import Assignment, Limits
+from ballast.placement.repair import Assignment, Limits, repairable
 from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, gated
 
 ALL_OF_IT = PlacementPolicy(max_executors_per_node_ratio=1.0)
@@ -89,6 +89,62 @@ def test_one_that_has_returned_keeps_its_place_where_giving_it_up_places_no_more
     memory = Memory(placements=(("team/clicks", "ingest", (("n0", 1),)),))
     found = place(snapshot, a_policy(placement=ALL_OF_IT), memory, gated=waiting).placements
     assert [placement.executor for placement in found if placement.node] in (["team/b"], ["team/c"])
+
+
+def test_executors_of_others_that_no_node_can_take_cost_none_a_place() -> None:
+    """One user's were tried first, and used up the steps of the pass."""
+    nodes = (a_node("n0", zone="z0", cores=4.0), a_node("n1", zone="z1", cores=3.0))
+    own = (
+        gated("e-0", component="a"),
+        gated("e-1", component="b", requests=Resources(1.5, GIB, 1), constraints=only("n0")),
+        gated("e-2", component="c", requests=Resources(3.0, GIB, 1)),
+    )
+    others = tuple(
+        gated(
+            f"o-{number}",
+            namespace="other",
+            topology=f"other/{number}",
+            application=f"other-{number}",
+            requests=Resources(8.0 + number / 1000, 0.0, 1),
+            constraints=only("n0"),
+        )
+        for number in range(300)
+    )
+    alone = homes(*own, nodes=nodes)
+    assert alone.total() - alone[None] == len(own)
+    assert homes(*own, *others, nodes=nodes) == alone + Counter({None: len(others)})
+
+
+@pytest.mark.parametrize("others", [0, 500])
+def test_each_namespace_has_its_part_of_the_steps(others: int) -> None:
+    """The other one's are harder to place, and nothing helps them."""
+    assignment = Assignment(
+        codes=np.array([[0, 0]]),
+        rows=[*range(2 + others)],
+        demand=np.array([[1.0], [2.0], *([2.5] for _ in range(others))]),
+        allowed=np.array([[True, True], [True, False], *([True, False] for _ in range(others))]),
+        placed=np.array([[1, 0], *([0, 0] for _ in range(1 + others))]),
+        missing=np.array([0, *(1 for _ in range(1 + others))]),
+        free=np.array([[1.0], [1.0]]),
+        slack=np.array([1e-6]),
+        limits=Limits(
+            node_left=np.full((2 + others, 2), 9),
+            zone_left=np.full((2 + others, 1), 9),
+            present=np.array([[1, 0], *([0, 0] for _ in range(1 + others))]),
+            apart=(),
+        ),
+        owners=["team", "team", *("other" for _ in range(others))],
+    )
+    assignment.improve(100, Random(1))
+    assert assignment.missing[1] == 0
+    assert assignment.placed[:2].tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_pass_that_is_too_large_is_repaired_for_those_with_the_fewest_executors() -> None:
+    few, many = [gated(f"e-{number}") for number in range(3)], [gated(f"o-{n}", namespace="other") for n in range(9)]
+    assert repairable([*many, *few], nodes=1) == [*many, *few]
+    assert repairable([*many, *few], nodes=100_000) == few
+    assert repairable([*many, *few], nodes=1_000_000) == []
 
 
 def test_very_many_kinds_that_must_be_kept_apart_take_no_time() -> None:

@@ -70,6 +70,11 @@ def test_executors_that_ask_for_all_room_keep_none_from_a_user_who_asks_for_litt
     assert len({late[each.key].location for each in own}) == 1
 
 
+def test_what_no_node_could_take_is_no_part_of_what_is_asked_for() -> None:
+    large, wide, other = of("large", 12), of("wide", 2, cores=5.0), of("other", 4)
+    assert in_rounds(*wide, *large, *other) == [names([*large, *other]), names(wide)]
+
+
 def test_what_others_ask_for_beyond_their_share_does_not_break_up_a_set_that_waits() -> None:
     snapshot = a_snapshot(*NODES, topologies=())
     found = short_of_room(snapshot, DEFAULT_LEVELS, [of("other", 40), of("team", 4)], reserved={}, unbound={})
