@@ -23,8 +23,10 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
 
     One round where there is room for all, or where all are of one namespace. Otherwise the namespaces that ask for no
     more than their share come first, then as much as the share is of those that ask for more, and then the rest of
-    these, one after the other. Shares are max-min fair: what one does not ask for is shared by the others. Executors
-    that no node could take, were they alone, are no part of what is asked for, and come last.
+    these, one after the other. Shares are max-min fair: what one does not ask for is shared by the others. They are of
+    what is free for the namespace that has the fewest nodes. One that asks for no more than its share of what is free
+    for itself comes with the rest, and as a whole. Executors that no node could take, were they alone, are no part of
+    what is asked for, and come last.
     """
     members: dict[str, list[Executor]] = defaultdict(list)
     for executor in executors:
@@ -33,7 +35,8 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
     if len(names) < 2:
         return [list(executors)]
     demand = np.array([np.sum([space.vector(e.requests) for e in members[name]], axis=0) for name in names])
-    free = _least_free(members.values(), space, admission)
+    own = [_free_for(members[name], space, admission) for name in names]
+    free = np.min(own, axis=0)
     short = demand.sum(axis=0) > free + space.slack
     if not short.any():
         return [list(executors)]
@@ -46,13 +49,16 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
     first: list[Executor] = []
     second: list[Executor] = []
     rest: list[tuple[float, str, list[Executor]]] = []
-    for name, asked in zip(names, demand, strict=True):
+    for name, asked, there in zip(names, demand, own, strict=True):
         within, beyond = _split(members[name], share + space.slack, space)
-        if beyond:
-            second += within
-            rest.append((float((asked[short] / np.maximum(free, 1e-9)[short]).max()), name, beyond))
-        else:
+        if not beyond:
             first += within
+            continue
+        # A user may ask for next to nothing on a full node. That must not break up the sets of others.
+        if (np.minimum(demand, asked).sum(axis=0) <= there + space.slack).all():
+            within, beyond = [], members[name]
+        second += within
+        rest.append((float((asked[short] / np.maximum(free, 1e-9)[short]).max()), name, beyond))
     return [first, second, *(beyond for _, _, beyond in sorted(rest, key=lambda each: each[:2]))]
 
 
@@ -90,14 +96,13 @@ def _split(executors: Sequence[Executor], share: FloatArray, space: Room) -> tup
     return within, beyond
 
 
-def _least_free(namespaces: Iterable[list[Executor]], space: Room, admission: Admission) -> FloatArray:
-    """(kinds,): what is free on the nodes that admit a namespace's executors, of that for which it is least."""
-    room, found = np.maximum(space.free, 0.0), np.full(space.free.shape[1], np.inf)
-    for members in namespaces:
-        able: BoolArray = np.logical_or.reduce([admission.mask(each) for each in {e.constraints for e in members}])
-        if able.any():
-            found = np.minimum(found, room[able].sum(axis=0))
-    return found
+def _free_for(members: Iterable[Executor], space: Room, admission: Admission) -> FloatArray:
+    """(kinds,): what is free on the nodes that admit any of these; infinite if there is none."""
+    able: BoolArray = np.logical_or.reduce([admission.mask(each) for each in {e.constraints for e in members}])
+    free: FloatArray = (
+        np.maximum(space.free, 0.0)[able].sum(axis=0) if able.any() else np.full(len(space.kinds), np.inf)
+    )
+    return free
 
 
 def _share(amounts: FloatArray, free: float) -> float:

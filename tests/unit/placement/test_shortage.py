@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ballast.model import DEFAULT_LEVELS, Executor, Memory, Policy, Reason, Resources
+from ballast.model import DEFAULT_LEVELS, Constraints, Executor, Memory, Node, Policy, Reason, Resources
 from ballast.placement.admission import Admission
 from ballast.placement.fallback import fallback
 from ballast.placement.node_locations import node_locations
@@ -31,8 +33,8 @@ def names(part: list[Executor]) -> list[str]:
     return [executor.name for executor in part]
 
 
-def in_rounds(*executors: Executor) -> list[list[str]]:
-    places = node_locations(NODES, DEFAULT_LEVELS)
+def in_rounds(*executors: Executor, nodes: Sequence[Node] = NODES) -> list[list[str]]:
+    places = node_locations(nodes, DEFAULT_LEVELS)
     space = Room(places, kinds(executor.requests for executor in executors))
     return [names(part) for part in rounds(executors, space, Admission(places.nodes))]
 
@@ -73,6 +75,33 @@ def test_executors_that_ask_for_all_room_keep_none_from_a_user_who_asks_for_litt
 def test_what_no_node_could_take_is_no_part_of_what_is_asked_for() -> None:
     large, wide, other = of("large", 12), of("wide", 2, cores=5.0), of("other", 4)
     assert in_rounds(*wide, *large, *other) == [names([*large, *other]), names(wide)]
+
+
+def on(node: str, executors: Sequence[Executor]) -> list[Executor]:
+    only = Constraints(node_selector=(("kubernetes.io/hostname", node),))
+    return [replace(executor, constraints=only) for executor in executors]
+
+
+@pytest.mark.parametrize("asked", [0.0, 0.001, 1.0])
+def test_an_executor_that_only_a_nearly_full_node_takes_does_not_break_up_the_sets_of_others(asked: float) -> None:
+    """They would have had to share what is free there."""
+    full, cool, *others = NODES
+    nodes = [
+        replace(full, requested=Resources(4.0 - asked, GIB, 1)),
+        replace(cool, requested=Resources(2.5, GIB, 1)),
+        *others,
+    ]
+    own, bait = of("team", 4), on(full.name, of("other", 1, cores=asked))
+    assert in_rounds(*own, *bait, nodes=nodes) == [names(bait), [], names(own)]
+    scores = {full.name: 50.0, cool.name: 10.0} | {node.name: 50.0 for node in others}
+    snapshot = a_snapshot(*nodes, executors=(*own, *bait), topologies=())
+    placed = place(snapshot, ENFORCED, Memory(), gated=(*own, *bait), scores=scores).placements
+    assert {each.location[0] for each in placed if each.executor.startswith("team/")} == {"b"}
+
+
+def test_what_a_namespace_with_few_nodes_asks_for_comes_before_what_others_ask_for_that_have_all() -> None:
+    few, all_over = on("a0", of("few", 3)), of("wide", 10)
+    assert in_rounds(*few, *all_over) == [[], names(few[:2]), names(few[2:]), names(all_over)]
 
 
 def test_what_others_ask_for_beyond_their_share_does_not_break_up_a_set_that_waits() -> None:
