@@ -47,8 +47,8 @@ _SMALL_GAP_RATIO = 0.6
 """Of the low threshold: a narrower gap stays, however long it persists."""
 _SMALL_HOT_RATIO = 0.75
 """Of the least hot score: the gap of a cooler node stays, however long it persists."""
-_REMEMBERED = 64
-"""Streaks kept from pass to pass."""
+_REMEMBERED = 32
+"""Streaks of hot nodes kept from pass to pass, and as many of cold ones."""
 _MEMORY_SECONDS = 300.0
 """Noise is taken to last at least this long, however short the metric window."""
 
@@ -228,9 +228,13 @@ def _raised(settings: UsageSettings, unrest: Unrest) -> UsageSettings:
 
 
 def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
-    """The streaks worth keeping: a pass acts on few nodes, and status has to stay small."""
+    """The streaks worth keeping: a pass acts on few nodes, and status has to stay small.
+
+    Of either side: in a large pool many idle nodes may be farther out than the few hot ones.
+    """
     order = sorted(streaks.items(), key=lambda item: (-item[1].deviation, item[0]))
-    return tuple(sorted(order[:_REMEMBERED]))
+    hot, cold = ([item for item in order if item[1].hot is side][:_REMEMBERED] for side in (True, False))
+    return tuple(sorted((*hot, *cold)))
 
 
 def _pairs(ranked: list[UsageNode]) -> Iterator[tuple[UsageNode, UsageNode]]:

@@ -18,6 +18,8 @@ _HORIZON_SECONDS = 7200.0
 """After this time two thirds of what an executor uses beyond its application's mean are taken to last."""
 _REMEMBERED = 64
 """Nodes kept from pass to pass, because status has to stay small."""
+_BEGINNING = 16
+"""Nodes that are kept because they stray farthest now: what has begun just now is small in every average."""
 
 Lasting = tuple[tuple[str, float], ...]
 """By node, the points by which its executors stray from their applications' means, averaged over the horizon."""
@@ -32,11 +34,16 @@ def observed(
     """
     known, weight = dict(before), 1.0 - exp(-elapsed_seconds / _HORIZON_SECONDS)
     averages = {name: past for name, past in before if name in silent}
-    for node in nodes:
-        past = known.get(node.name, 0.0)
-        averages[node.name] = round(past + weight * (node.astray - past), 3)
-    farthest = sorted(averages.items(), key=lambda each: (-abs(each[1]), each[0]))[:_REMEMBERED]
-    return tuple(sorted(each for each in farthest if each[1]))
+    present = {node.name: node.astray for node in nodes}
+    for name, astray in present.items():
+        past = known.get(name, 0.0)
+        averages[name] = round(past + weight * (astray - past), 3)
+    kept = {*_farthest(averages, _REMEMBERED), *_farthest(present, _BEGINNING)}
+    return tuple(sorted((name, averages[name]) for name in kept if averages[name]))
+
+
+def _farthest(points: Mapping[str, float], most: int) -> list[str]:
+    return sorted(points, key=lambda name: (-abs(points[name]), name))[:most]
 
 
 def lasting_ratios(lasting: Lasting, astray: Mapping[str, float]) -> dict[str, float]:

@@ -247,6 +247,20 @@ class TestPersistence:
         )
 
 
+def test_a_hot_node_is_leveled_however_many_idle_nodes_are_farther_out() -> None:
+    """The hits of the few hot ones were forgotten in each pass, and which of the idle ones is coldest changes."""
+    memory, chance, made = UsageMemory(), Random(1), 0
+    for index in range(60):
+        idle = (used(f"idle-{i:03}", 30.0 + chance.gauss(0.0, 1.0)) for i in range(90))
+        usual = (used(f"usual-{i:03}", 52.0 + chance.gauss(0.0, 1.0), [1.0]) for i in range(109))
+        pool, settings = usage_pool(*idle, *usual, used("hot", 65.0, [2.0])), UsageSettings(min_hot_score=60.0)
+        result = avg_shedder_usage(pool, replace(settings, persistent_hits=15), memory, now_seconds=120.0 * index)
+        memory = result.memory
+        made += any(each.source == "hot" for each in result.suggestions)
+    assert made
+    assert len(memory.streaks) <= 64
+
+
 def test_load_that_comes_and_goes_on_three_nodes_of_ten_keeps_no_other_gap_open() -> None:
     """One user's pods there come for ten minutes and go for ten: gaps of twenty points were never leveled."""
     memory, random, moved = UsageMemory(), Random(1), list[tuple[str, str]]()

@@ -56,6 +56,18 @@ def test_only_the_nodes_that_stray_farthest_are_remembered() -> None:
     assert [name for name, _ in lasting] == [f"n{i:03}" for i in range(36, 100)]
 
 
+def test_what_begins_to_stray_is_remembered_however_many_nodes_have_strayed_a_little_for_long() -> None:
+    """It has to be in the memory to last at all: 64 nodes with a core of others' work between them kept it out."""
+    many = [replace(used(f"n{i:03}", 50.0), astray=1.0) for i in range(100)]
+    lasting: Lasting = ()
+    for _ in range(120):
+        lasting = observed(lasting, many, silent=(), elapsed_seconds=60.0)
+    for _ in range(120):
+        lasting = observed(lasting, [*many, node(astray=25.0)], silent=(), elapsed_seconds=60.0)
+    assert dict(lasting)["a"] == pytest.approx(15.8, abs=0.1)
+    assert len(lasting) <= 80
+
+
 def test_a_node_that_does_not_stray_is_not_remembered() -> None:
     assert observed((), [node(astray=0.0)], silent=(), elapsed_seconds=HOUR) == ()
 
