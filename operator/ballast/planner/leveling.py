@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import fsum
 
 from ballast.model import (
@@ -112,7 +113,7 @@ class _Moment:
             pressure_ratio=self.candidates.pressure_ratio(move.source),
         )
 
-    def idle(self) -> frozenset[str]:
+    def idle(self, executors: Iterable[Executor]) -> frozenset[str]:
         """Uids of executors that use too little CPU to level anything, wherever they go.
 
         Their own exporters say what traffic they have. Claims of it must not make them the ones to move, or what is to
@@ -122,7 +123,7 @@ class _Moment:
         per_work = {name: each / speed.get(name, 1.0) for name, each in points.items()}
         most = max(per_work.values(), default=0.0)
         found = []
-        for executor in self.snapshot.executors:
+        for executor in executors:
             home = executor.node or ""
             load = self.loads.known(executor)
             if load is not None and home in points:
@@ -143,10 +144,17 @@ class _Moment:
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
         open_to = destinations(self.snapshot)
+        idle = self.idle(chain.from_iterable(residents.values()))
         strayed, others = astray(self.snapshot, self.policy, self.loads), foreign(self.snapshot, self.policy)
         seen = (
             replace(
-                self._node(node, residents.get(node.name, ()), from_score, receives=node.name in open_to),
+                self._node(
+                    node,
+                    residents.get(node.name, ()),
+                    from_score=from_score,
+                    idle=idle,
+                    receives=node.name in open_to,
+                ),
                 astray=strayed.get(node.name, 0.0),
                 foreign=others.get(node.name, 0.0),
             )
@@ -155,15 +163,18 @@ class _Moment:
         moving = moving_nodes(self.snapshot, self.policy, self.now)
         return UsagePool(tuple(seen), silent, changing_nodes(self.snapshot, self.policy, self.now), moving)
 
-    def _node(self, node: Node, residents: Sequence[Executor], from_score: float, *, receives: bool) -> UsageNode:
+    def _node(
+        self, node: Node, residents: Sequence[Executor], *, from_score: float, idle: Container[str], receives: bool
+    ) -> UsageNode:
         score = self.scores[node.name]
+        terms, known = self.terms, self.loads.known
         return UsageNode(
             name=node.name,
             score=score,
             capacity_cores=max(node.allocatable.cpu_cores / self.policy.weights.cpu, 1e-6),
             speed=self.loads.speed.get(node.name, 1.0),
             receives=receives,
-            executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.terms.objection(e)) for e in residents),
+            executors=tuple(UsageExecutor(e.key, known(e), terms.objection(e), e.uid in idle) for e in residents),
             gives=score < from_score or bool(residents),
         )
 
@@ -257,7 +268,7 @@ def _by_traffic(at: _Moment) -> Leveling:
         at.scores,
         receivers={node.name for node in pool.nodes if node.receives},
         movable=lambda executor: at.terms.objection(executor) is None,
-        idle=at.idle(),
+        idle=at.idle(at.snapshot.executors),
         now=at.now,
     )
     found = shed(name, load, at.policy.shedding.chosen, before.text)

@@ -151,7 +151,7 @@ def avg_shedder_usage(
     noise = _noise(pool, settings, memory, middle=middle, elapsed_seconds=elapsed_seconds)
     watch = _Watch(settings, dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
-    pairs = [_state(cold, hot, streaks, noise, settings) for cold, hot in _pairs(ranked)]
+    pairs = [_state(cold, hot, streaks, noise, settings) for cold, hot in _pairs(ranked, settings.min_hot_score)]
     terms = terms or AnythingGoes()
     suggestions, refused = _decide(pool, pairs, settings, terms, least_gap=settings.low_threshold)
     if settings.persistent_hits and not suggestions and not _wide_gap_waits(pairs, settings):
@@ -237,14 +237,26 @@ def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
     return tuple(sorted((*hot, *cold)))
 
 
-def _pairs(ranked: list[UsageNode]) -> Iterator[tuple[UsageNode, UsageNode]]:
-    """Cold and hot, the widest first: the coldest that take and the hottest that give."""
+def _pairs(ranked: list[UsageNode], min_hot_score: float) -> Iterator[tuple[UsageNode, UsageNode]]:
+    """Cold and hot, the widest first: the coldest that take and the hottest that give.
+
+    Hot nodes from which nothing can go have what the other hot ones leave of the cold ones: one user's executor, on a
+    node that others keep hot, must not keep the coldest node from all others.
+    """
     destinations = [place for place, node in enumerate(ranked) if node.receives]
     sources = [place for place, node in enumerate(ranked) if node.gives]
-    for cold, hot in zip(destinations, reversed(sources), strict=False):
-        if cold >= hot:
-            return
-        yield ranked[cold], ranked[hot]
+    turns = {place: _turn(ranked[place], min_hot_score) for place in sources}
+    for cold, hot in zip(destinations, sorted(sources, key=lambda place: (turns[place], -place)), strict=False):
+        if cold < hot:
+            yield ranked[cold], ranked[hot]
+
+
+def _turn(node: UsageNode, min_hot_score: float) -> int:
+    """0: a hot node that something may leave, now or once other moves are done; 1: another hot one; 2: any other."""
+    if node.score < min_hot_score:
+        return 2
+    leaving = (each for each in node.executors if each.refusal is None or each.refusal in LIMITS_ON_MOVES)
+    return 0 if any(each.load_cores is not None and not each.idle for each in leaving) else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +274,7 @@ class _Watch:
 
     def streaks(self, ranked: list[UsageNode]) -> dict[str, Streak]:
         found: dict[str, Streak] = {}
-        for cold, hot in _pairs(ranked):
+        for cold, hot in _pairs(ranked, self.settings.min_hot_score):
             if _may_be_leveled(cold, hot, self.settings):
                 low = _apart(cold, hot, self.settings)
                 high = low and hot.score - cold.score >= self.settings.high_threshold

@@ -119,6 +119,8 @@ class UsageExecutor:
     """CPU cores of load that a move takes along, as used on the node where it is; None = unknown, never moved."""
     refusal: Reason | None = None
     """Why it may not be moved at all; None = it may."""
+    idle: bool = False
+    """Whether its move would level nothing, wherever it went."""
 
 
 @dataclass(frozen=True, slots=True)

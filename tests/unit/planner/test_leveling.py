@@ -297,6 +297,21 @@ def test_what_has_lately_come_from_a_node_does_not_hide_the_other_destinations()
     assert [(move.executor, move.target) for move in decided.moves] == [("team/e-1", "also")]
 
 
+@pytest.mark.parametrize("enforced", [True, False])
+def test_a_hot_node_that_nothing_can_leave_does_not_keep_the_only_cold_one(enforced: bool) -> None:
+    """Others than executors keep it hot, and one user's executor there levels nothing, or may not move at all."""
+    crowded = [a_node(f"crowded{number}", cores=8.0, cpu=0.79) for number in range(8)]
+    hot, cold = a_node("hot", cores=8.0, cpu=0.9), a_node("cold", cores=8.0, cpu=0.2)
+    hotter = a_node("hotter", cores=8.0, cpu=0.97)
+    ours = [an_executor(f"e-{number}", node="hot", cpu=1.6) for number in range(2)]
+    theirs = one_of_theirs(node="hotter", cpu=0.05, enforced=enforced)
+    topologies = (a_topology(), a_topology(key="theirs/t", namespace="theirs", name="t"))
+    snapshot = a_snapshot(hot, hotter, cold, *crowded, executors=(*ours, theirs), topologies=topologies)
+    moves = MovesPolicy(mode=MovesMode.ENFORCE, max_locality_loss=1.0)
+    decided, _ = plan(snapshot, replace(POLICY, shedding=AT_ONCE, moves=moves), Memory(), NOW)
+    assert {(move.source, move.target) for move in decided.moves} == {("hot", "cold")}
+
+
 @every_strategy
 @pytest.mark.parametrize("cpu", [0.0, 0.05])
 def test_an_idle_executor_that_claims_all_traffic_keeps_nobody_else_from_moving(
