@@ -8,7 +8,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from ballast.api.names import decimal
@@ -281,7 +280,9 @@ class Actuator:
             self._report_topology(context, key, nodes)
 
     def _report_unpinned(self, pods: Iterable[_Done]) -> None:
-        for order, outcome in islice((done for done in pods if _is_news(done[1])), _MOST_EVENTS):
+        news = (done for done in pods if _is_news(done[1]))
+        told = in_turn(news, namespace=lambda done: done[0].placement.namespace)[:_MOST_EVENTS]
+        for order, outcome in told:
             self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
 
     def _report_topology(self, context: Context, key: str, nodes: list[str]) -> None:

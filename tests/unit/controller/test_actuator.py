@@ -397,6 +397,15 @@ def test_of_a_crowd_that_nobody_places_all_go_and_a_few_are_told_of(pool: Stage,
     assert [event["regarding"] for event in posted(pool)] == [regarding(number) for number in range(20)]
 
 
+def test_one_users_crowd_hides_no_events_of_others(pool: Stage, tmp_path: Path) -> None:
+    actuator, _ = acting(pool, tmp_path)
+    crowd = [streaming(number, gates=[GATE]) for number in range(50)]
+    other = streaming(50, gates=[GATE])
+    other["metadata"]["namespace"] = "team-b"
+    actuator.release_strays([PodReader().read(pod) for pod in (*crowd, other)], {})
+    assert "team-b" in {event["regarding"]["namespace"] for event in posted(pool)}
+
+
 @pytest.mark.parametrize("status", [403, 404, 422])
 def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
     pool: Stage, tmp_path: Path, status: int
