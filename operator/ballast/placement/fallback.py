@@ -30,7 +30,7 @@ from ballast.placement.limit import zone_allowance
 from ballast.placement.node_locations import node_locations
 from ballast.placement.reasons import common_refusal, no_room_words
 from ballast.placement.room import Room, about_to_be_bound, kinds
-from ballast.placement.shortage import rounds
+from ballast.placement.shortage import Round, rounds
 
 _LATE = "no plan was made in time; "
 
@@ -62,7 +62,7 @@ def fallback(snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor]) -
     zones = _Zones(snapshot, policy, {executor.topology for executor in gated})
     found: dict[str, Placement] = {}
     for part in zones.rounds(gated):
-        for members in _sets(part):
+        for members in _sets(part.executors):
             found.update((placement.uid, placement) for placement in zones.place(members))
     return [found[executor.uid] for executor in gated]
 
@@ -94,7 +94,7 @@ class _Zones:
         }
         self._take_in(snapshot)
 
-    def rounds(self, gated: Sequence[Executor]) -> list[list[Executor]]:
+    def rounds(self, gated: Sequence[Executor]) -> list[Round]:
         """As `shortage.rounds`, before any is placed."""
         return rounds(gated, self._room, self._admission)
 

@@ -37,7 +37,7 @@ from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repairable, repaired, seat
 from ballast.placement.room import Room, about_to_be_bound, fits, room
 from ballast.placement.scope import region
-from ballast.placement.shortage import rounds, told_apart
+from ballast.placement.shortage import Round, rounds, told_apart
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import PlacementState, after, awaited_by_moves, chosen, headings, sets
 from ballast.placement.strategy import Seats, Strategy
@@ -197,17 +197,17 @@ class _Pass:
         self._settle(executor, position, self.policy.moves.pin)
         return True
 
-    def place_all(self, executors: Sequence[Executor], parts: Sequence[Sequence[Executor]], waiting: _Waiting) -> None:
+    def place_all(self, executors: Sequence[Executor], parts: Sequence[Round], waiting: _Waiting) -> None:
         """Place one topology after the other, repair what stays without a node, and record the results.
 
         `parts`: those that a node could take, in the order in which they have their turn.
         """
         nodes = self.pool.locations.nodes
-        for number, part in enumerate(parts):
+        for part in parts:
             seated = {uid: nodes[position].name for uid, position in self.seats.items()}
-            for workload in waiting(part, seated, crowded=number > 0):
+            for workload in waiting(part.executors, seated, crowded=part.crowded):
                 self._place(workload)
-        self._repair([executor for part in parts for executor in part], waiting)
+        self._repair([executor for part in parts for executor in part.executors], waiting)
         self._settle_all(executors, waiting)
 
     def _repair(self, executors: Sequence[Executor], waiting: _Waiting) -> None:

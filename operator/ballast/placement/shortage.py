@@ -7,7 +7,8 @@ short, what a namespace asks for beyond its fair share of it comes after what ot
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,48 +19,76 @@ from ballast.placement.node_locations import node_locations
 from ballast.placement.room import Room, by_shape, fits, kinds, take_off
 
 
-def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> list[list[Executor]]:
-    """The executors in the order in which they are to be placed, round by round.
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Executors that are placed before those of the rounds after it."""
 
-    One round where there is room for all, or where all are of one namespace. Otherwise the namespaces that ask for no
-    more than their share come first, then as much as the share is of those that ask for more, and then the rest of
-    these, one after the other. Shares are max-min fair: what one does not ask for is shared by the others. They are of
-    what is free for the namespace that has the fewest nodes. One that asks for no more than its share of what is free
-    for itself comes with the rest, and as a whole. Executors that no node could take, were they alone, are no part of
-    what is asked for, and come last.
+    executors: Sequence[Executor]
+    crowded: bool = False
+    """Their nodes may lack room for all of them."""
+
+
+def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> list[Round]:
+    """The executors in the order in which they are to be placed.
+
+    One round where there is room for all, or where all are of one namespace. Otherwise, of the namespaces whose nodes
+    lack room for all that is asked for, those that ask for no more than their share come first, then as much as the
+    share is of those that ask for more, and then the rest of these, one after the other. Shares are max-min fair: what
+    one does not ask for is shared by the others. They are of what is free for the namespace for which least is. One
+    that asks for no more than its share of what is free for itself comes with the rest, and as a whole.
+
+    The other namespaces come next, in one round: a user may ask for next to nothing on a full node, and that must not
+    break up the sets of others. Executors that no node could take, were they alone, are no part of what is asked for,
+    and come last.
     """
     members: dict[str, list[Executor]] = defaultdict(list)
     for executor in executors:
         members[executor.namespace].append(executor)
     names = sorted(members)
     if len(names) < 2:
-        return [list(executors)]
+        return [Round(executors)]
     demand = np.array([np.sum([space.vector(e.requests) for e in members[name]], axis=0) for name in names])
-    own = [_free_for(members[name], space, admission) for name in names]
-    free = np.min(own, axis=0)
+    free = np.array([_free_for(members[name], space, admission) for name in names])
     short = demand.sum(axis=0) > free + space.slack
-    if not short.any():
-        return [list(executors)]
+    crowded = (short & (demand > 0)).any(axis=1)
+    if not crowded.any():
+        return [Round(executors)]
     able, hopeless = told_apart(executors, space, admission)
     if hopeless:
-        return [*rounds(able, space, admission), hopeless]
+        return [*rounds(able, space, admission), Round(hopeless)]
+    roomy = [executor for name, lacks in zip(names, crowded, strict=True) if not lacks for executor in members[name]]
+    by_namespace = {name: members[name] for name, lacks in zip(names, crowded, strict=True) if lacks}
+    return [*_by_shares(by_namespace, demand, free[crowded], space), *([Round(roomy)] if roomy else [])]
+
+
+def _by_shares(
+    members: Mapping[str, list[Executor]], demand: FloatArray, free: FloatArray, space: Room
+) -> Iterator[Round]:
+    """`demand`: of all namespaces, by kind; `free`: for each of these."""
+    least = free.min(axis=0)
+    short = demand.sum(axis=0) > least + space.slack
     share = np.where(
-        short, [_share(amounts, there) for amounts, there in zip(demand.T, free.tolist(), strict=True)], np.inf
+        short, [_share(amounts, there) for amounts, there in zip(demand.T, least.tolist(), strict=True)], np.inf
     )
     first: list[Executor] = []
     second: list[Executor] = []
     rest: list[tuple[float, str, list[Executor]]] = []
-    for name, asked, there in zip(names, demand, own, strict=True):
-        within, beyond = _split(members[name], share + space.slack, space)
+    for (name, mine), there in zip(members.items(), free, strict=True):
+        within, beyond = _split(mine, share + space.slack, space)
         if not beyond:
             first += within
             continue
-        # A user may ask for next to nothing on a full node. That must not break up the sets of others.
+        asked = np.sum([space.vector(each.requests) for each in mine], axis=0)
         if (np.minimum(demand, asked).sum(axis=0) <= there + space.slack).all():
-            within, beyond = [], members[name]
+            within, beyond = [], mine
         second += within
-        rest.append((float((asked[short] / np.maximum(free, 1e-9)[short]).max()), name, beyond))
-    return [first, second, *(beyond for _, _, beyond in sorted(rest, key=lambda each: each[:2]))]
+        rest.append((float((asked[short] / np.maximum(least, 1e-9)[short]).max()), name, beyond))
+    if first:
+        yield Round(first)
+    if second:
+        yield Round(second, crowded=True)
+    for _, _, beyond in sorted(rest, key=lambda each: each[:2]):
+        yield Round(beyond, crowded=True)
 
 
 def told_apart(
@@ -141,7 +170,7 @@ def short_of_room(
     number = {executor.uid: index for index, members in enumerate(sets) for executor in members}
     for part in rounds([executor for members in sets for executor in members], space, admission):
         by_set: dict[int, list[Executor]] = defaultdict(list)
-        for executor in part:
+        for executor in part.executors:
             by_set[number[executor.uid]].append(executor)
         for index in sorted(by_set):
             left[index] -= _fill(space, admission, by_set[index])
