@@ -32,6 +32,8 @@ _GRAMMAR = re.compile(
 _NANO = 10**9
 _LARGEST = Fraction(2**63 - 1)
 _MAX_LENGTH = 32
+_MOST_DIGITS = 1100
+"""Before the decimal point, and behind it. An exponent moves it by at most 999 digits, a suffix by 18."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,11 +69,7 @@ class Quantity:
             raise InvalidField(field, raw, REMEDY)
         exponent = match["exponent"]
         scale = Fraction(10) ** int(match["sign"] + exponent) if exponent else _SUFFIXES[match["suffix"] or ""]
-        try:
-            number = Fraction(_number(match["number"]))
-        except ValueError:  # of more digits than Python reads
-            raise InvalidField(field, f"{text[:_MAX_LENGTH]}…", REMEDY) from None
-        return cls(_within_range(number * scale), text)
+        return cls(_within_range(Fraction(_number(match["number"])) * scale), text)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
@@ -107,8 +105,18 @@ def _parse_not_negative(raw: str | int) -> Quantity:
 
 
 def _number(text: str) -> str:
+    """As Python reads it, however many digits a user has written: the API server returns some of them as they came.
+
+    With more digits than _MOST_DIGITS, whatever the exponent is, it is beyond the range, or what is cut off is finer
+    than 1n and rounds away from zero.
+    """
     sign = "-" if text.startswith("-") else ""
     whole, _, fraction = text.lstrip("+-").partition(".")
+    whole, fraction = whole.lstrip("0"), fraction.rstrip("0")
+    if len(whole) > _MOST_DIGITS:
+        whole, fraction = "9" * _MOST_DIGITS, ""
+    if len(fraction) > _MOST_DIGITS:
+        fraction = f"{fraction[:_MOST_DIGITS]}1"
     return f"{sign}{whole or 0}.{fraction or 0}"
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.kube import names
@@ -16,6 +16,7 @@ from ballast.model import BINDING_SECONDS, KUBE_SCHEDULER, Constraints, Phase, R
 _LOG = logging.getLogger(__name__)
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
+_UNREAD = Constraints(unread="what it demands of nodes can't be read")
 _SPARK_CONTAINER = "spark-kubernetes-executor"
 _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
@@ -158,16 +159,27 @@ class PodReader:
         self._script = decommission_script
 
     def read(self, pod: JSON) -> Pod:
-        """Without what it asks for and demands, where that can't be read: whatever a user writes into one pod must not
-        hide it and those that are listed with it, or gated executors would never be released.
+        """Without the parts that can't be read: whatever a user writes into one pod must not hide it and those that are
+        listed with it, or gated executors would never be released.
+
+        Each part is left out by itself. One that can't be read must not hide what the pod asks for: its node would look
+        free.
         """
         try:
             return self._read(pod)
         except Exception as error:  # noqa: BLE001 -- whatever is in a pod
-            metadata = pod["metadata"]
-            words = "what %s/%s asks for and demands can't be read, and is left out: %r"
-            _LOG.warning(words, metadata.get("namespace"), metadata.get("name"), error)
-            return self._read(_bare(pod))
+            problem = error
+        for part, without in _PARTS:
+            try:
+                found = self._read(without(pod))
+            except Exception as error:  # noqa: BLE001 -- whatever is in a pod
+                problem = error
+            else:
+                metadata = pod["metadata"]
+                words = "%s of %s/%s can't be read, and is left out: %r"
+                _LOG.warning(words, part, metadata.get("namespace"), metadata.get("name"), problem)
+                return found if without is _without_managed_fields else _demanding_unknown(found)
+        raise problem
 
     def _read(self, pod: JSON) -> Pod:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
@@ -274,14 +286,48 @@ def _nominated_by_us(pod: JSON) -> bool:
     return not managers or names.FIELD_MANAGER in managers
 
 
+def _without_managed_fields(pod: JSON) -> JSON:
+    return {**pod, "metadata": {key: value for key, value in pod["metadata"].items() if key != "managedFields"}}
+
+
+_IDENTIFYING = ("nodeName", "schedulingGates", "schedulerName", "preemptionPolicy")
+_ASKING = ("resources", "overhead")
+
+
+def _without_demands(pod: JSON) -> JSON:
+    """Nor its status: what it asks for is left."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    kept = {key: spec[key] for key in (*_IDENTIFYING, *_ASKING) if key in spec}
+    for kind in ("containers", "initContainers"):
+        kept[kind] = [
+            {key: each[key] for key in ("name", "resources", "restartPolicy") if key in each}
+            for each in spec.get(kind) or ()
+        ]
+    return {**_without_managed_fields(pod), "spec": kept, "status": {"phase": status.get("phase")}}
+
+
 def _bare(pod: JSON) -> JSON:
     spec, status = pod["spec"], pod.get("status") or {}
-    known = {key: spec[key] for key in ("nodeName", "schedulingGates", "schedulerName") if key in spec}
+    known = {key: spec[key] for key in _IDENTIFYING if key in spec}
     return {
-        "metadata": {key: value for key, value in pod["metadata"].items() if key != "managedFields"},
+        **_without_managed_fields(pod),
         "spec": {**known, "containers": [{"name": ""}]},
         "status": {"phase": status.get("phase")},
     }
+
+
+def _demanding_unknown(pod: Pod) -> Pod:
+    """No node is known to meet what it demands, and a release must not write over it."""
+    held = None if pod.held is None else replace(pod.held, has_affinity=True, unread=True)
+    return replace(pod, held=held, constraints=_UNREAD)
+
+
+_PARTS: tuple[tuple[str, Callable[[JSON], JSON]], ...] = (
+    ("metadata.managedFields", _without_managed_fields),
+    ("what it demands of nodes, and its status,", _without_demands),
+    ("what it asks for and demands", _bare),
+)
+"""What is left out of a pod that can't be read, the least first, and the pod without it."""
 
 
 def _by_other_pods(spec: JSON) -> bool:

@@ -59,3 +59,22 @@ def test_reading_what_was_written_changes_nothing(number: int, suffix: str) -> N
     quantity = Quantity.parse(f"{number}{suffix}")
 
     assert Quantity.parse(quantity.as_written()) == quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0" * 5000 + "5", 5.0),
+        ("-" + "0" * 5000 + "5.", -5.0),
+        ("5." + "0" * 5000 + "Ki", 5120.0),
+        ("9" * 5000, 2.0**63),
+        ("9" * 5000 + "e-999", 2.0**63),
+        ("0." + "0" * 5000 + "1", 1e-9),
+        ("2." + "0" * 5000 + "1e0", 2.000000001),
+        ("5e+" + "0" * 5000 + "1", 50.0),
+    ],
+    ids=["zeros", "negative", "a suffix", "large", "an exponent", "small", "rounded up", "zeros of an exponent"],
+)
+def test_any_number_of_digits_is_read(text: str, value: float) -> None:
+    """The API server returns some amounts as a user wrote them, and Python reads 4 300 digits at most."""
+    assert float(Quantity.parse(text)) == value

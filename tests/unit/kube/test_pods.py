@@ -313,11 +313,9 @@ def test_what_is_requested_on_a_node_is_the_sum_of_those_that_hold_something_the
     "changes",
     [
         {"containers": [{"name": "a", "resources": {"requests": {"memory": "1e+1000"}}}]},
-        {"containers": [{"name": "a", "resources": {"requests": {"cpu": "0" * 5000}}}]},
-        {"affinity": {"nodeAffinity": "anything"}},
-        {"status": {"conditions": [{}]}},
+        {"containers": [{"name": "a", "resources": {"requests": {"cpu": "much"}}}]},
     ],
-    ids=["an amount", "an amount of many digits", "an affinity", "a status"],
+    ids=["an exponent of four digits", "no amount"],
 )
 def test_a_pod_that_cannot_be_read_is_seen_without_what_it_asks_for(
     changes: dict[str, Any], caplog: pytest.LogCaptureFixture
@@ -331,4 +329,46 @@ def test_a_pod_that_cannot_be_read_is_seen_without_what_it_asks_for(
         True,
     )
     assert found.requests.cpu_cores == 0.0
-    assert "what analytics/spark-1-exec-1 asks for and demands can't be read" in caplog.text
+    assert "what it asks for and demands of analytics/spark-1-exec-1 can't be read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"affinity": {"nodeAffinity": "anything"}},
+        {"status": {"conditions": [{}]}},
+        {"topologySpreadConstraints": ["anything"]},
+    ],
+    ids=["an affinity", "a status", "a spread"],
+)
+def test_what_a_pod_asks_for_is_seen_although_what_it_demands_cannot_be_read(changes: dict[str, Any]) -> None:
+    """Its node would look free. Nor may a release write over an affinity that was not read."""
+    more = {"nodeSelector": {"disk": "ssd"}, "gates": [GATE], **changes}
+    found = read(executor(containers=[container(cpu="30", memory="1Gi")], overhead={"cpu": "2"}, **more))
+    assert (found.requests.cpu_cores, found.requests.memory_bytes) == (32.0, 2.0**30)
+    assert found.constraints.unread
+    assert found.held is not None
+    assert found.held.unread
+
+
+@pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "10000-01-01T04:59:59Z"])
+def test_no_time_in_managed_fields_hides_what_a_pod_asks_for(time: str) -> None:
+    """Its author may write any, and the API server returns these: its node looked free."""
+    fields = {"f:spec": {"f:affinity": {"f:nodeAffinity": {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}}}}
+    entry = {"manager": names.FIELD_MANAGER, "operation": "Update", "time": time, "fieldsV1": fields}
+    plain = {"node": "node-1", "nodeSelector": {"disk": "ssd"}, "containers": [container(cpu="30")]}
+    found = read(executor(managed_fields=[entry], **plain))
+    assert found == read(executor(**plain))
+    assert found.requests.cpu_cores == 30.0
+
+
+def test_what_is_no_pod_is_not_read() -> None:
+    with pytest.raises(KeyError, match="name"):
+        read(executor(gates=[{}]))
+
+
+@pytest.mark.parametrize("zeros", [40, 5000])
+def test_no_amount_with_many_digits_hides_the_others(zeros: int) -> None:
+    """The API server returns such an amount as it was written."""
+    asked = [container(cpu="30"), container("other", cpu="0" * zeros + "5"), container("third", cpu="0" * zeros + "1.")]
+    assert read(pod(containers=asked, node="node-1")).requests.cpu_cores == 36.0
