@@ -354,9 +354,10 @@ def test_what_a_pod_asks_for_is_seen_although_what_it_demands_cannot_be_read(cha
 @pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "10000-01-01T04:59:59Z"])
 def test_no_time_in_managed_fields_hides_what_a_pod_asks_for(time: str) -> None:
     """Its author may write any, and the API server returns these: its node looked free."""
-    fields = {"f:spec": {"f:affinity": {"f:nodeAffinity": {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}}}}
+    required: dict[str, Any] = {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}
+    fields = {"f:spec": {"f:affinity": {"f:nodeAffinity": required}}}
     entry = {"manager": names.FIELD_MANAGER, "operation": "Update", "time": time, "fieldsV1": fields}
-    plain = {"node": "node-1", "nodeSelector": {"disk": "ssd"}, "containers": [container(cpu="30")]}
+    plain: dict[str, Any] = {"node": "node-1", "nodeSelector": {"disk": "ssd"}, "containers": [container(cpu="30")]}
     found = read(executor(managed_fields=[entry], **plain))
     assert found == read(executor(**plain))
     assert found.requests.cpu_cores == 30.0
