@@ -231,14 +231,15 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
 
     A replacement that has been released counts by itself, and so does nothing here; one that is still gated will be
     sent to the target by its move. When the executor is gone, another of its application and profile tells what the
-    replacement will ask for.
+    replacement will ask for. What users only ask for may never begin, and keeps no room.
     """
     present = {executor.uid: executor for executor in snapshot.executors}
     alike = {(e.namespace, e.application, e.resource_profile): e.requests for e in snapshot.executors}
     reserved: dict[str, Resources] = {}
     for move in snapshot.moves:
         replacement = present.get(move.replacement_uid or "")
-        if not move.phase.traveling or (replacement is not None and replacement.phase is not Phase.GATED):
+        underway = move.phase.traveling and not move.only_asked_for
+        if not underway or (replacement is not None and replacement.phase is not Phase.GATED):
             continue
         leaving = replacement or present.get(move.executor_uid)
         profile = (move.namespace, move.application, move.resource_profile)

@@ -319,9 +319,14 @@ def _without_traffic(executor: Executor) -> Executor:
 
 
 def _unloaded_at(moves: Iterable[Move], now: float) -> dict[str, float]:
-    """By node, when an executor last left it by a move; `now` where one is about to."""
+    """By node, when an executor last left it by a move; `now` where one is about to.
+
+    Moves by hand do not count: TransferShedder waits for each, and users may ask for one after the other.
+    """
     found: dict[str, float] = {}
     for move in moves:
+        if move.by_hand:
+            continue
         at = move.arrived_at if move.left_at is None else move.left_at
         if at is None and move.phase.traveling:
             at = now

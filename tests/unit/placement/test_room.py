@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,15 @@ def test_a_move_under_way_books_its_target_until_the_replacement_is_there() -> N
     assert in_flight(a_snapshot(executors=(leaving,), moves=(move,))) == {"cold": leaving.requests}
     assert in_flight(a_snapshot(executors=(replacement,), moves=(arrived,))) == {}
     assert in_flight(a_snapshot(executors=(leaving,), moves=(a_move(executor_uid=leaving.uid),))) == {}
+
+
+@pytest.mark.parametrize("phase", [MovePhase.PROPOSED, MovePhase.APPROVED])
+def test_a_move_that_a_user_only_asks_for_books_nothing(phase: MovePhase) -> None:
+    executor = an_executor("e-1", node="hot")
+    move = a_move(executor_uid=executor.uid, phase=phase, ended_at=None, by_hand=True)
+    assert in_flight(a_snapshot(executors=(executor,), moves=(move,))) == {}
+    left = replace(move, phase=MovePhase.LEAVING)
+    assert in_flight(a_snapshot(executors=(executor,), moves=(left,))) == {"cold": executor.requests}
 
 
 def test_a_replacement_that_waits_at_the_gate_has_its_place_kept() -> None:

@@ -151,6 +151,10 @@ def shown(snapshot: Snapshot, name: str = "hot") -> NodeLoad:
         ({"phase": MovePhase.REFUSED, "left_at": None}, None),
         ({"phase": MovePhase.PROPOSED, "left_at": None, "ended_at": None}, None),
         ({"left_at": NOW - 250.0, "source": "other", "target": "hot"}, None),
+        # One user's moves by hand would make TransferShedder wait for good.
+        ({"phase": MovePhase.APPROVED, "left_at": None, "ended_at": None, "by_hand": True}, None),
+        ({"phase": MovePhase.LEAVING, "left_at": None, "ended_at": None, "by_hand": True}, None),
+        ({"left_at": NOW - 250.0, "by_hand": True}, None),
     ],
 )
 def test_an_unload_is_as_old_as_the_figures_say(move: dict[str, Any], seconds: float | None) -> None:
