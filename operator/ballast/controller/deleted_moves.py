@@ -25,12 +25,16 @@ class DeletedMoves:
 
     def __init__(self) -> None:
         self._seen: dict[str, OpenMove] = {}
-        """Those of the last look that go on counting when they are deleted, by uid."""
+        """Those that go on counting when they are deleted, by uid, as they were last known."""
         self._kept: dict[str, OpenMove] = {}
 
     def created(self, raw: Iterable[JSON]) -> None:
         """Moves that were created since the last look; they may be gone before the next one."""
         self._seen |= {each.raw["metadata"]["uid"]: each for each in read_moves(tuple(raw))[0]}
+
+    def advanced(self, moves: Iterable[OpenMove]) -> None:
+        """Moves as a pass has left them: one whose executor was evicted in it may be gone before the next look."""
+        self._seen |= {each.raw["metadata"]["uid"]: each for each in moves if _counts(each.state)}
 
     def look(self, moves: Iterable[OpenMove], now: float, *, policies: Container[str]) -> list[OpenMove]:
         """Those that were deleted, ended when that was seen. `moves`: all that there are now.
@@ -39,7 +43,7 @@ class DeletedMoves:
         """
         there = {each.raw["metadata"]["uid"]: each for each in moves}
         for uid in self._seen.keys() - there.keys():
-            self._kept[uid] = given_up(self._seen[uid], now)
+            self._kept[uid] = _named_apart(given_up(self._seen[uid], now))
         self._kept = {
             uid: each
             for uid, each in self._kept.items()
@@ -54,6 +58,12 @@ class DeletedMoves:
 def _counts(state: MoveState) -> bool:
     """One by hand that did nothing does not: a user may create and delete thousands."""
     return not (state.orders.by_hand and state.phase in _NOTHING_DONE)
+
+
+def _named_apart(each: OpenMove) -> OpenMove:
+    """By a name that no object can have: a user may create another move of the same name, which must not hide it."""
+    orders = replace(each.state.orders, name=f"{each.state.orders.name} (deleted)")
+    return OpenMove(each.raw, replace(each.state, orders=orders))
 
 
 def given_up(each: OpenMove, now: float) -> OpenMove:

@@ -70,12 +70,17 @@ def _kin(each: OpenMove, executor: SeenPod | None) -> Kin:
 
 
 def _revalidation(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Revalidation:
-    """With every move as it was last written, in this pass too."""
+    """With every move as it was last written, in this pass too.
+
+    Deleted ones count as well, and those of other policies: a user would otherwise free a budget by deleting moves.
+    """
     points = context.points_per_core
     move = each.planned(points)
     if not move.phase.traveling:
         return Revalidation()
-    snapshot = replace(context.snapshot, moves=planner_moves(known.values(), points))
+    fresh = {(m.namespace, m.name): m for m in planner_moves(known.values(), points)}
+    others = (m for m in context.snapshot.moves if (m.namespace, m.name) not in fresh)
+    snapshot = replace(context.snapshot, moves=(*fresh.values(), *others))
     predicted = each.state.orders.predicted.gap is not None
     return revalidate(
         snapshot,

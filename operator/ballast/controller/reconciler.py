@@ -290,7 +290,8 @@ class Reconciler:
         mine, moves_wake = self._parts.movers.run(
             context, cluster_view.own_moves(moves, name), release_due=self._release_due
         )
-        context = _with_moves(context, mine)
+        self._deleted_moves.advanced(mine)
+        context = _with_moves(context, [*mine, *cluster_view.own_moves(self._deleted, name)])
         if full:
             self._parts.actuator.create_moves(context, decided)
             self._deleted_moves.created(self._parts.actuator.take_created())

@@ -89,6 +89,8 @@ class Stage:
     """By pod; an executor that is not named has no task metrics."""
     batch_p50_seconds: float | None = None
     batch_p95_seconds: float | None = None
+    deleted: list[OpenMove] = field(default_factory=list)
+    """Moves that go on counting."""
     watch_lags: bool = False
     """What is added is seen only by a move that reads its pods again."""
 
@@ -107,7 +109,7 @@ class Stage:
         """One look and one walk over the moves; when to look again."""
         found, broken = read_moves(tuple(copy.deepcopy(list(self.moves.values()))))
         assert not broken
-        context = self.context(found)
+        context = self.context([*found, *self.deleted])
         if self.watch_lags:
             seen, reader = self.context(found, only_old=True), PodReader()
             pods = [reader.read(pod) for pod in self.pods.values()]

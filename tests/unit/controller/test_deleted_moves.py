@@ -46,6 +46,23 @@ def test_one_by_hand_counts_only_once_its_executor_was_asked_to_go() -> None:
     assert len(moves.look([], NOW, policies=POLICIES)) == 1
 
 
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_one_that_is_deleted_as_soon_as_its_executor_was_asked_to_go_has_begun(by_hand: bool) -> None:
+    moves = DeletedMoves()
+    moves.look([seen(proposed(), by_hand=by_hand)], NOW, policies=POLICIES)
+    moves.advanced([seen(leaving(), by_hand=by_hand)])
+    (kept,) = moves.look([], NOW + 1.0, policies=POLICIES)
+    assert kept.state.phase is MovePhase.FAILED
+
+
+def test_another_of_the_same_name_does_not_take_its_place() -> None:
+    moves = DeletedMoves()
+    moves.look([seen(leaving())], NOW, policies=POLICIES)
+    second = OpenMove({"metadata": {"uid": "other"}}, proposed())
+    (kept,) = moves.look([second], NOW + 1.0, policies=POLICIES)
+    assert kept.key != second.key
+
+
 def test_one_that_had_ended_stays_as_it_was() -> None:
     ended = replace(leaving(orders=orders()), phase=MovePhase.SUCCEEDED)
     ended = replace(ended, timings=replace(ended.timings, ended_at=NOW))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ballast.controller.cluster_objects import OpenMove, read_moves
+from ballast.controller.deleted_moves import DeletedMoves
 from ballast.controller.move_facts import facts
 from ballast.controller.movers import Movers
 from ballast.kube.document import text
@@ -41,6 +42,12 @@ def pool(tmp_path: Path) -> Iterator[Stage]:
         yield found
 
 
+def by_hand(number: int) -> JSON:
+    found = move(number)
+    del found["spec"]["reason"], found["spec"]["predicted"]
+    return found
+
+
 def gone(pool: Stage, number: int = 1) -> None:
     del pool.pods[f"spark-1-exec-{number}"]
 
@@ -64,6 +71,27 @@ def test_of_two_that_may_not_leave_together_the_earlier_one_leaves(pool: Stage) 
     pool.run()
     assert pool.phase("m1") == ("Leaving", "Evicting")
     assert pool.phase("m2") == ("Approved", "MaxConcurrent")
+
+
+@pytest.mark.parametrize("name", ["m1", "m2"])
+def test_a_move_by_hand_that_its_user_has_deleted_still_uses_up_what_may_be_moved_by_hand(
+    pool: Stage, name: str
+) -> None:
+    """A user would otherwise make and delete one after the other, beyond all budgets."""
+    pool.spec = {"budgets": [{"scope": "Pool", "moves": 2, "per": "1h"}], "cooldown": "1m"}
+    deleted = DeletedMoves()
+    pool.order(by_hand(1))
+    pool.run()
+    deleted.look(read_moves(tuple(pool.moves.values()))[0], pool.now, policies={"streaming"})
+    pool.moves.clear()
+    gone(pool)
+    pool.now += 600.0
+    pool.deleted = deleted.look([], pool.now - 300.0, policies={"streaming"})
+    second = by_hand(2)
+    second["metadata"] |= {"name": name, "creationTimestamp": text(pool.now)}
+    pool.order(second)
+    pool.run()
+    assert pool.phase(name) == ("Refused", "Budget")
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ class Server:
         name = path.removesuffix("/status").rsplit("/", 1)[-1]
         if path.endswith("/status") and "/sparktopologies/" in path:
             self._keep_status(name, asked)
-        return Answer(body={"metadata": {"name": name, "resourceVersion": "2"}})
+        return Answer(body={"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "2"}})
 
     def _keep_status(self, topology: str, asked: Asked) -> None:
         for each in self.lists["sparktopologies"]:
