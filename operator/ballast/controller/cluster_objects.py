@@ -69,7 +69,7 @@ class Observer(Protocol):
     def look(self) -> ClusterObjects: ...
 
     def confirm(self) -> bool:
-        """Whether policies, topologies, moves and namespaces' labels are still as the last look showed them."""
+        """Whether policies, topologies and namespaces' labels are still as the last look showed them."""
         ...
 
 

@@ -173,16 +173,11 @@ class ClusterState:
 
         Raises KubeError, and NotInstalledError where the cluster does not know our kinds.
         """
-        differing: set[str] = set()
         for quota, limited in self._limited():
             with limited.lock:
                 for uid in quota.retriable():
                     limited.forget(uid)
-        for kind, store in self._ours.items():
-            try:
-                differing |= store.replace_all(Objects(self._client, Query(kind)))
-            except NotFound as error:
-                raise NotInstalledError(kind.plural) from error
+        differing = self._list(*self._ours)
         self._verified_at = self._monotonic()
         for quota, limited in self._limited():
             with limited.lock:
@@ -192,6 +187,16 @@ class ClusterState:
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
             self._uids = {name: uid for name, uid in self._uids.items() if uid in known}
         return {uid: self._version(uid) for uid in differing}
+
+    def _list(self, *those: Kind) -> frozenset[str]:
+        """List objects of these kinds of ours; returns the uids of those that were not as listed."""
+        differing: set[str] = set()
+        for kind in those:
+            try:
+                differing |= self._ours[kind].replace_all(Objects(self._client, Query(kind)))
+            except NotFound as error:
+                raise NotInstalledError(kind.plural) from error
+        return frozenset(differing)
 
     def restored(self) -> bool:
         """Whether etcd was restored from a backup since this was last asked.
@@ -242,10 +247,13 @@ class ClusterState:
         return bool(self._policies.uids())
 
     def confirm(self) -> bool:
-        """List our own kinds and the namespaces; whether they are as the state had them."""
+        """List policies, topologies and namespaces; whether they are as the state had them.
+
+        Moves opt nothing in, and there may be thousands.
+        """
         namespaces = Objects(self._client, Query(kinds.NAMESPACE, metadata_only=True))
         differing = self._namespaces.store.replace_all(namespaces)
-        missed = self.verify()
+        missed = self._list(kinds.BALANCING_POLICY, kinds.SPARK_TOPOLOGY)
         return not differing and not missed
 
     def distrust(self) -> None:

@@ -142,8 +142,9 @@ class Reconciler:
         self._keep_switch(objects, pools)
         cluster_view, moves = self._begin(objects, pools)
         due = self._visit_all(cluster_view, moves)
-        if due is None or not self._release_strays(objects):
+        if due is None:
             return self._clock()
+        due.append(self._release_strays(objects))
         due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
         self._forget_all_but({read.resource.metadata.name for read in objects.policies})
         due.append(self._parts.reporter.conclude(self._release_due))
@@ -191,15 +192,15 @@ class Reconciler:
         self._seen, self._failed, self.release_at = set(), {}, None
         return cluster_view, moves
 
-    def _release_strays(self, objects: ClusterObjects) -> bool:
-        """Release gated pods that no pass has seen. False: what was read of them has changed since."""
+    def _release_strays(self, objects: ClusterObjects) -> float | None:
+        """Release gated pods that no pass has seen; returns when to try again if what was read of them has changed."""
         gated = [pod for pod in objects.lists.pods if pod.held is not None]
         strays = [pod for pod in gated if pod.uid not in self._seen]
         if not self._confirm(pod.uid for pod in strays):
-            return False
+            return self._clock() + _REST_SECONDS
         self._parts.actuator.release_strays(strays, self._failed)
         self._confirmed &= {pod.uid for pod in gated}
-        return True
+        return None
 
     def _forget_all_but(self, policies: set[str]) -> None:
         for name in self._kept.keys() - policies:
@@ -303,7 +304,7 @@ class Reconciler:
         status_due = self._parts.reporter.report(context, decided, memory, renew=full)
         full_pass_in = kept.full_pass_at + interval - self._looked_at
         metrics_in = full_pass_in if kept.asked is None else self._patience_seconds
-        unconfirmed_due = None if confirmed else cluster_view.now
+        unconfirmed_due = None if confirmed else cluster_view.now + _REST_SECONDS
         rest_due = None if deleted and cleared else cluster_view.now + _REST_SECONDS
         ends = (status_due, decided.wake_at, moves_wake, unconfirmed_due, rest_due)
         return earliest((cluster_view.now + metrics_in, *ends))
@@ -327,7 +328,10 @@ class Reconciler:
         return confirmed
 
     def _confirm(self, uids: Iterable[str]) -> bool:
-        """Whether what was read of these pods is known to be right. False: it has changed since."""
+        """Whether what was read of these pods is known to be right. False: it has changed since.
+
+        Not tried again at once: a user may change a topology all the time. A change that matters has marked the agenda.
+        """
         new = frozenset(uids) - self._confirmed
         if new and not self._parts.observer.confirm():
             return False

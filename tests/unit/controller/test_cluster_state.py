@@ -417,6 +417,13 @@ def test_a_policy_that_came_after_the_pod_makes_the_objects_unconfirmed_once() -
         assert [read.resource.metadata.name for read in found.state.look().policies] == ["streaming"]
 
 
+def test_a_move_that_is_changed_all_the_time_leaves_the_objects_confirmed() -> None:
+    with observed(executor(1, gates=[GATE])) as found:
+        found.cluster.servers["executormoves"] = WatchedCluster(other=[move(1)]).server("other")
+        assert found.state.confirm()
+        assert found.state.verify()
+
+
 def test_an_object_that_cannot_be_parsed_is_named_and_the_others_are_read() -> None:
     broken = {"metadata": {"name": "broken", "generation": 1}, "spec": {"interval": 5}}
     with observed(balancingpolicies=[POLICY, broken]) as found:

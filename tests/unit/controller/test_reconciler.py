@@ -224,7 +224,7 @@ def test_who_is_placed_does_not_wait_while_it_is_read_again_whether_others_opted
         due = reconciler.run()
     assert before == [{"ads-exec-1": True}]
     assert released(script) == BOTH | ({"stranger-exec-1": False} if confirmed else {})
-    assert confirmed or due == NOW
+    assert confirmed or due == NOW + 1.0
 
 
 @pytest.mark.parametrize("recommending", TEAMS)
@@ -255,10 +255,34 @@ def test_an_executor_of_no_policy_is_not_released_before_it_is_read_again_that_n
             return answers.pop(0)
 
     with operating(script, tmp_path, observer=Lister) as reconciler:
-        assert reconciler.run() == NOW
+        assert reconciler.run() == NOW + 1.0
         assert released(script) == {}
         reconciler.run()
         assert released(script) == {"stray-exec-1": False}
+
+
+def test_a_user_who_changes_an_object_all_the_time_keeps_no_reconcile_from_its_end(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    """And has a gated pod that nothing opted in: it is not known whether that is so any more."""
+    found, script = server
+    found.lists["pods"].append(executor(1, application="stray", namespace="stray", gates=[GATE]))
+    found.lists["sparktopologies"] = [topology("web", 0)]
+    orphaned = ordered("ads")
+    orphaned["metadata"] |= {"name": "orphaned", "uid": "uid-orphaned"}
+    orphaned["spec"] |= {"policyName": "gone", "sourceNodeName": "gone", "targetNodeName": "nowhere"}
+    orphaned["metadata"]["creationTimestamp"] = LONG_AGO
+    found.lists["executormoves"].append(orphaned)
+
+    class Lister(ClusterLister):
+        def confirm(self) -> bool:
+            return False
+
+    with operating(script, tmp_path, observer=Lister) as reconciler:
+        reconciler.run()
+    assert topologies_told(script) == ["web/t0"]
+    assert [asked for asked in script.writes if "/executormoves/orphaned/status" in asked.path]
+    assert released(script) == BOTH
 
 
 def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[Server, Scripted], tmp_path: Path) -> None:
