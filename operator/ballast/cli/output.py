@@ -126,7 +126,13 @@ def write(document: Any, output: Output, *, names: Iterable[str] = ()) -> None:
 
 
 class Screen(Console):
-    """rich's console: its own colors and cursor movements pass, those in the text that it is given do not."""
+    """rich's console: its own colors and cursor movements pass, those in the text that it is given do not.
+
+    Nor does that text have markup: a namespace called `[/x]` by a series would be an error.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -65,6 +65,13 @@ SEEN = "\ufffd]0;owned\ufffd2Jdone\ufffd"
 """rich itself leaves out the bell and the carriage return."""
 
 
+@pytest.mark.parametrize("words", ["left out: [/x]", "[bold]all[/bold]"])
+def test_markup_in_lines_is_printed_as_it_is(words: str) -> None:
+    sheet = io.StringIO()
+    Screen(file=sheet, width=80).print(words)
+    assert sheet.getvalue() == f"{words}\n"
+
+
 def test_what_a_terminal_would_obey_is_not_in_what_is_drawn() -> None:
     sheet = io.StringIO()
     Screen(file=sheet, force_terminal=True, width=80).print(table(["n"], [[HOSTILE]], cut=["n"]), Text(HOSTILE, "red"))
