@@ -200,23 +200,26 @@ class _Pass:
 
     def _walk(self) -> None:
         about = self._pool.namespaces(self._lists.namespaces)
+        # From pods of higher priority kube-scheduler keeps no room: it counts if it is kept from some that are gated.
+        least = min((pod.priority for pod in self._lists.pods if pod.executor and pod.held), default=0)
         for namespace, pods in self._lists.others.by_namespace.items():
             self._ends[namespace] += pods
         for pod in sorted(self._lists.pods, key=lambda pod: (pod.namespace, pod.name)):
-            self._requested.add(pod)
+            kept_on = pod.keeps if pod.priority >= least else None
+            self._requested.add(pod, kept_on=kept_on)
             facts = pod.executor
             if facts is None:
                 self._ends[pod.namespace].append(pod)
             elif pod.namespace in about:
                 belonging = self._membership.of(pod)
                 if self._pool.topology_selector is None or belonging.declared is not None:
-                    self._take(pod, facts, belonging)
+                    self._take(pod, facts, belonging, kept=kept_on is not None)
                     continue
             self.contended |= pod.waits_for_a_node
-            if pod.about_to_be_bound(self._now):
+            if kept_on is None and pod.about_to_be_bound(self._now):
                 self.pending.append(Demand(pod.requests, self._constraints(pod)))
 
-    def _take(self, pod: Pod, facts: SparkExecutor, belonging: Belonging) -> None:
+    def _take(self, pod: Pod, facts: SparkExecutor, belonging: Belonging, *, kept: bool) -> None:
         self._members[belonging.topology].setdefault(belonging.component, pod)
         self._applications[belonging.topology].add(facts.application)
         if not belonging.known:
@@ -244,6 +247,7 @@ class _Pass:
                 running_since=facts.running_since,
                 unschedulable_since=facts.unschedulable_since,
                 nominated=pod.nominated,
+                room_kept=kept,
                 scheduler=pod.scheduler,
                 device_claims=pod.device_claims,
                 graceful=facts.graceful,

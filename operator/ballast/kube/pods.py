@@ -94,6 +94,7 @@ class Pod:
     """Without volumes. Not read of bound pods that are no executors: nothing depends on them."""
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims it mounts; read like the constraints."""
+    priority: int = 0
     held: Held | None = None
     """Set while our gate is in the pod, which may be in others than executors: by a pod template they share."""
     nomination: Nomination | None = None
@@ -108,6 +109,16 @@ class Pod:
     def nominated(self) -> str | None:
         """The node that Ballast has nominated it to; None once it is bound."""
         return self.nomination.node if self.node is None and self.nomination and self.nomination.ours else None
+
+    @property
+    def keeps(self) -> str | None:
+        """The node whose room kube-scheduler keeps for it, as when it preempts pods there that have not gone yet.
+
+        Of executors that Ballast has nominated the planner knows more: whether they are likely to be bound.
+        """
+        if self.nomination is None or not self.waits_for_a_node or (self.executor and self.nomination.ours):
+            return None
+        return self.nomination.node
 
     @property
     def leaving(self) -> bool:
@@ -206,6 +217,7 @@ class PodReader:
             device_claims=bool(spec.get("resourceClaims")),
             constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=_claims(pod) if asks else (),
+            priority=spec.get("priority") or 0,
             held=_held(pod, gates),
             nomination=_nomination(pod),
             executor=self._executor(pod, gates) if is_executor else None,
@@ -435,9 +447,11 @@ class Requested:
         for node, requested in (before or {}).items():
             self._take(node, requested)
 
-    def add(self, pod: Pod) -> None:
-        if pod.node is not None and not pod.ended:
-            self._take(pod.node, pod.requests)
+    def add(self, pod: Pod, *, kept_on: str | None = None) -> None:
+        """`kept_on`: the node whose room is kept for it although it is not bound."""
+        node = pod.node or kept_on
+        if node is not None and not pod.ended:
+            self._take(node, pod.requests)
 
     def _take(self, node: str, asked: Resources) -> None:
         sums = self._plain.get(node)

@@ -74,6 +74,8 @@ class Executor:
     unschedulable_since: float | None = None
     nominated: str | None = None
     """The node that Ballast has nominated it to; None once it is bound."""
+    room_kept: bool = False
+    """kube-scheduler keeps the room of a node for it, which counts as requested there."""
     scheduler: str = KUBE_SCHEDULER
     device_claims: bool = False
     """It asks for devices by ResourceClaims, which need not exist."""
@@ -108,7 +110,7 @@ class Executor:
         kube-scheduler says that no node can take it, or does not even try. So it is likely only for a time.
         """
         waits = self.phase is Phase.PENDING and self.node is None and not self.gates
-        if not waits or self.scheduler != KUBE_SCHEDULER or self.device_claims:
+        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.device_claims:
             return False
         since = self.unschedulable_since
         if since is None:

@@ -27,7 +27,18 @@ from ballast.model import (
     Stream,
     Workload,
 )
-from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, expression, node, pod, topology
+from tests.unit.kube.builders import (
+    CREATED,
+    CREATED_AT,
+    GATE,
+    NOMINATED_BY_ANOTHER,
+    driver,
+    executor,
+    expression,
+    node,
+    pod,
+    topology,
+)
 
 GI = float(1 << 30)
 NAMESPACES = {"analytics": {"ballast.dev/gate": "enabled"}, "kafka": {}, "other": {"tier": "dev"}}
@@ -111,6 +122,34 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
     assert not look(pod("bound", node="node-1")).snapshot.contended
     asking, plain = look(executor(1, resourceClaims=[{"name": "gpu"}]), executor(2)).snapshot.executors
     assert (asking.device_claims, plain.device_claims) == (True, False)
+
+
+def preempting(name: str, *, priority: int = 0, **more: Any) -> dict[str, Any]:
+    """kube-scheduler has found no node for it, and keeps that of pods that it preempts, which have not gone yet."""
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": CREATED}
+    status = {"nominatedNodeName": "node-1", "conditions": [refused]}
+    make = executor if more.pop("spark", False) else pod
+    return make(name=name, status=status, managed_fields=[NOMINATED_BY_ANOTHER], priority=priority, **more)
+
+
+@pytest.mark.parametrize("spark", [True, False])
+@pytest.mark.parametrize(("priority", "counted"), [(0, True), (5, True), (-1, False)])
+def test_the_room_that_kube_scheduler_keeps_for_a_pod_that_preempts_others_is_taken(
+    spark: bool, priority: int, counted: bool
+) -> None:
+    """From pods of its priority and lower ones. A user's pods that it preempts may never go."""
+    waiting = preempting("waits", priority=priority, spark=spark)
+    seen = look(executor(7, gates=[GATE]), waiting, now=CREATED_AT + 10).snapshot
+    assert [node.requested.cpu_cores for node in seen.nodes] == [1.0 if counted else 0.0, 0.0]
+    known = next((each for each in seen.executors if each.name == "waits"), None)
+    assert not spark or (known is not None and known.about_to_be_bound(seen.taken_at) is not counted)
+    assert seen.pending == ()
+
+
+def test_room_is_kept_from_executors_of_the_lowest_priority_that_are_gated() -> None:
+    low = executor(7, gates=[GATE], priority=-10)
+    seen = look(low, executor(8, gates=[GATE]), preempting("waits", priority=-5)).snapshot
+    assert seen.nodes[0].requested.cpu_cores == 1.0
 
 
 def test_an_executor_that_requires_a_spread_over_zones_is_known() -> None:
