@@ -16,6 +16,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.ends import Finding, Rates, declared, implicit
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
+from ballast.controller.kept_away import KeptAway
 from ballast.controller.membership import Belonging, Membership, key_of, namespace_of
 from ballast.controller.pod_index import OtherPods
 from ballast.controller.surroundings import Surroundings
@@ -185,7 +186,8 @@ class _Pass:
         self._lists, self._policy, self._pool, self._now = lists, policy, pool, now
         self._membership, self._clock, self._metrics = membership, clock, metrics
         self._requested = Requested(lists.others.requested)
-        self._with_volumes: dict[tuple[int, object], Constraints] = {}
+        self._with_more: dict[tuple[int, object, object], Constraints] = {}
+        self._kept_away = KeptAway(lists.pods, lists.nodes, lists.namespaces)
         self._ends: dict[str, list[Pod]] = defaultdict(list)
         self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._applications: dict[str, set[str]] = defaultdict(set)
@@ -264,14 +266,15 @@ class _Pass:
         )
 
     def _constraints(self, pod: Pod) -> Constraints:
-        """With its volumes; executors of one template and volume share one value."""
+        """With its volumes, and what keeps it away; executors of one template share a value where these are alike."""
         terms = self._lists.volumes.node_terms(pod.namespace, pod.claims) if pod.claims else ()
-        if not terms:
+        kept_away = self._kept_away.demands(pod)
+        if not (terms or kept_away):
             return pod.constraints
-        key = (id(pod.constraints), terms)
-        if key not in self._with_volumes:
-            self._with_volumes[key] = replace(pod.constraints, volume_terms=terms)
-        return self._with_volumes[key]
+        key = (id(pod.constraints), terms, kept_away)
+        if key not in self._with_more:
+            self._with_more[key] = replace(pod.constraints, volume_terms=terms, kept_away=kept_away)
+        return self._with_more[key]
 
     def nodes(self) -> tuple[Node, ...]:
         """The pool's nodes by name, with the requests of every pod bound to them."""

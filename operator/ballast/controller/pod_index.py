@@ -1,6 +1,7 @@
 """What the cluster state knows of pods, kept so that a pass need not walk over all of them.
 
-Executors, drivers, gated pods and pods that wait for a node are handed to a pass one by one. All others only take room
+Executors, drivers, gated pods, pods that wait for a node, and pods that keep others away by required anti-affinity are
+handed to a pass one by one. All others only take room
 on their nodes and may be the fixed end of a topology: of them a pass gets sums by node, and the pods of the namespaces
 that it asks for.
 """
@@ -168,7 +169,9 @@ def _size(demand: Any) -> int:
 
 
 def _is_single(pod: Pod) -> bool:
-    return pod.executor is not None or pod.is_driver or pod.held is not None or (pod.node is None and not pod.ended)
+    if pod.executor is not None or pod.is_driver or pod.held is not None:
+        return True
+    return not pod.ended and (pod.node is None or bool(pod.anti_affinity))
 
 
 def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:

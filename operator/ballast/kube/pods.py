@@ -9,6 +9,7 @@ from typing import Any
 
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
+from ballast.kube.anti_affinity import Term, TermReader
 from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
 from ballast.model import BINDING_SECONDS, KUBE_SCHEDULER, Constraints, Phase, Resources
@@ -95,6 +96,8 @@ class Pod:
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims it mounts; read like the constraints."""
     priority: int = 0
+    anti_affinity: tuple[Term, ...] = ()
+    """Required to other pods; where the pod is on a node, it keeps them away from there."""
     held: Held | None = None
     """Set while our gate is in the pod, which may be in others than executors: by a pod template they share."""
     nomination: Nomination | None = None
@@ -166,7 +169,7 @@ class PodReader:
 
     def __init__(self, *, decommission_script: str = "decom.sh") -> None:
         self._amounts = AmountReader()
-        self._constraints = ConstraintReader()
+        self._constraints, self._terms = ConstraintReader(), TermReader()
         self._script = decommission_script
 
     def read(self, pod: JSON) -> Pod:
@@ -218,6 +221,7 @@ class PodReader:
             constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=_claims(pod) if asks else (),
             priority=spec.get("priority") or 0,
+            anti_affinity=self._terms.read(metadata["namespace"], spec),
             held=_held(pod, gates),
             nomination=_nomination(pod),
             executor=self._executor(pod, gates) if is_executor else None,

@@ -27,6 +27,8 @@ def constraint_refusal(constraints: Constraints, node: Node) -> tuple[Reason, st
         return Reason.NOT_ADMITTED, constraints.unread
     if not constraints.selects(node.labels, node.name):
         return Reason.NOT_ADMITTED, f"{node.name} does not match the pod's node selector or affinity"
+    if not constraints.may_be_near(node.labels, node.name):
+        return Reason.NOT_ADMITTED, f"a pod near {node.name} keeps it away by its required anti-affinity"
     if not constraints.volumes_reach(node.labels, node.name):
         return Reason.VOLUME_PINNED, f"a volume of the pod can't be mounted on {node.name}"
     taint = constraints.untolerated(node.taints)
@@ -103,7 +105,7 @@ class Admission:
     def _selects(self, constraints: Constraints) -> BoolArray:
         if constraints.unread:
             return np.zeros(len(self._nodes), dtype=np.bool_)
-        mask = self._meets_all((constraints.affinity_terms,))
+        mask = self._meets_all((constraints.affinity_terms, *(((each,),) for each in constraints.kept_away)))
         for label in constraints.node_selector:
             mask &= self._labeled(label)
         return mask

@@ -424,6 +424,13 @@ def test_a_move_that_is_changed_all_the_time_leaves_the_objects_confirmed() -> N
         assert found.state.verify()
 
 
+def test_a_pod_that_keeps_others_away_from_its_node_is_handed_to_a_pass() -> None:
+    term = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    with observed(pod("lonely", node="node-1", affinity=affinity), pod("other", node="node-1")) as found:
+        assert [each.name for each in found.state.look().lists.pods] == ["lonely"]
+
+
 def test_an_object_that_cannot_be_parsed_is_named_and_the_others_are_read() -> None:
     broken = {"metadata": {"name": "broken", "generation": 1}, "spec": {"interval": 5}}
     with observed(balancingpolicies=[POLICY, broken]) as found:

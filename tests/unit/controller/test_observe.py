@@ -27,6 +27,7 @@ from ballast.model import (
     Stream,
     Workload,
 )
+from ballast.placement.admission import Admission, refusal
 from tests.unit.kube.builders import (
     CREATED,
     CREATED_AT,
@@ -150,6 +151,64 @@ def test_room_is_kept_from_executors_of_the_lowest_priority_that_are_gated() -> 
     low = executor(7, gates=[GATE], priority=-10)
     seen = look(low, executor(8, gates=[GATE]), preempting("waits", priority=-5)).snapshot
     assert seen.nodes[0].requested.cpu_cores == 1.0
+
+
+ZONE = "topology.kubernetes.io/zone"
+EXECUTORS = {"matchLabels": {"spark-role": "executor"}}
+
+
+def keeping_away(*, node: str | None = "node-1", namespace: str = "other", **term: Any) -> dict[str, Any]:
+    """A pod of another user that requires that no executor is in its zone."""
+    written = {"labelSelector": EXECUTORS, "namespaceSelector": {}, "topologyKey": ZONE, **term}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [written]}}
+    return pod("lonely", namespace=namespace, node=node, affinity=affinity)
+
+
+@pytest.mark.parametrize(
+    ("lonely", "barred"),
+    [
+        pytest.param(keeping_away(), "a", id="in its zone"),
+        pytest.param(keeping_away(node="node-2"), "b", id="wherever that is"),
+        pytest.param(keeping_away(topologyKey="kubernetes.io/hostname"), "node-1", id="on its node"),
+        pytest.param(keeping_away(namespaceSelector=None), "", id="by default in its own namespace alone"),
+        pytest.param(keeping_away(namespaceSelector=None, namespaces=["analytics"]), "a", id="in those it names"),
+        pytest.param(keeping_away(namespaceSelector={"matchLabels": {"tier": "dev"}}), "", id="in those it chooses"),
+        pytest.param(keeping_away(labelSelector={"matchLabels": {"app": "x"}}), "", id="what it does not select"),
+        pytest.param(
+            keeping_away(labelSelector={"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}),
+            "a",
+            id="by expressions",
+        ),
+        pytest.param(keeping_away(node=None), "", id="not before it has a node"),
+        pytest.param(keeping_away(node="gone"), "", id="nor on a node that is not there"),
+        pytest.param(keeping_away(topologyKey="row"), "", id="nor where nodes have no such label"),
+        pytest.param({**keeping_away(), "status": {"phase": "Failed"}}, "", id="nor once it has ended"),
+    ],
+)
+def test_pods_keep_executors_away_by_anti_affinity_of_their_own(lonely: dict[str, Any], barred: str) -> None:
+    seen = look(executor(1, gates=[GATE]), lonely).snapshot
+    constraints = seen.executors[0].constraints
+    assert [place for each in constraints.kept_away for place in each.values] == ([barred] if barred else [])
+    admitted = [node.name for node in seen.nodes if refusal(seen.executors[0], node) is None]
+    assert admitted == [node.name for node in seen.nodes if barred not in node.location]
+    assert list(Admission(seen.nodes).mask(constraints)) == [node.name in admitted for node in seen.nodes]
+
+
+def test_executors_that_keep_their_like_away_are_not_kept_away_by_them() -> None:
+    """They are placed by preference: kube-scheduler spreads them."""
+    alike = [executor(1, node="node-1"), executor(2, gates=[GATE])]
+    for each in alike:
+        each["spec"]["affinity"] = keeping_away(namespaceSelector=None)["spec"]["affinity"]
+    assert [each.constraints.kept_away for each in look(*alike).snapshot.executors] == [(), ()]
+
+
+def test_terms_of_one_namespace_are_tried_so_often_and_those_of_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ballast.controller.kept_away.MOST_TRIED", 3)
+    many = [keeping_away(labelSelector={"matchLabels": {"spark-role": "executor", "n": str(n)}}) for n in range(4)]
+    for number, each in enumerate(many):
+        each["metadata"]["name"] = each["metadata"]["uid"] = f"lonely-{number}"
+    seen = look(executor(1, gates=[GATE]), *many, keeping_away(node="node-2", namespace="kafka")).snapshot
+    assert [each.values for each in seen.executors[0].constraints.kept_away] == [("b",)]
 
 
 def test_an_executor_that_requires_a_spread_over_zones_is_known() -> None:

@@ -1,0 +1,77 @@
+"""Required anti-affinity of pods that are on nodes, which kube-scheduler heeds both ways: it keeps others away, too.
+
+A user's pod may so keep the executors of other users from its host or zone, and a required zone would then leave them
+without a node.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ballast.kube.constraint_reader import REQUIRED
+from ballast.kube.document import JSON
+from ballast.kube.shared_values import SharedValues
+from ballast.model import Requirement
+
+Labels = Mapping[str, str]
+_LONGEST_BYTES = 2 << 10
+"""Of all terms of a pod; of one with more, none is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Which pods may not be in the same place, and what a place is."""
+
+    namespaces: frozenset[str]
+    """By name; those that `namespace_selector` chooses as well."""
+    namespace_selector: tuple[Requirement, ...] | None
+    selector: tuple[Requirement, ...]
+    level: str
+    """The label of nodes that have the same value in one place."""
+
+    def concerns(self, namespace: str, labels: Labels, namespaces: Mapping[str, Labels]) -> bool:
+        """Whether it is about a pod with these labels in `namespace`. `namespaces`: labels of each."""
+        there = namespace in self.namespaces or (
+            self.namespace_selector is not None and _all(self.namespace_selector, namespaces.get(namespace, {}))
+        )
+        return there and _all(self.selector, labels)
+
+
+class TermReader:
+    """Pods of one template share what is read. Not safe for threads."""
+
+    def __init__(self) -> None:
+        self._shared: SharedValues[tuple[Term, ...]] = SharedValues()
+
+    def read(self, namespace: str, spec: JSON) -> tuple[Term, ...]:
+        written = ((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(REQUIRED)
+        if not written:
+            return ()
+        key = marshal.dumps([namespace, written], 2)
+        if len(key) > _LONGEST_BYTES:
+            return ()
+        return self._shared.of(
+            key, lambda: tuple(_term(namespace, each) for each in written if "labelSelector" in each)
+        )
+
+
+def _term(namespace: str, written: JSON) -> Term:
+    named, selector = written.get("namespaces") or (), written.get("namespaceSelector")
+    return Term(
+        frozenset(named) if named or selector is not None else frozenset((namespace,)),
+        None if selector is None else _requirements(selector),
+        _requirements(written["labelSelector"] or {}),
+        written["topologyKey"],
+    )
+
+
+def _requirements(selector: JSON) -> tuple[Requirement, ...]:
+    labels = (Requirement(key, "In", (value,)) for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = selector.get("matchExpressions") or ()
+    return (*labels, *(Requirement(e["key"], e["operator"], tuple(e.get("values") or ())) for e in expressions))
+
+
+def _all(requirements: Iterable[Requirement], labels: Labels) -> bool:
+    return all(each.met_by(labels, "") for each in requirements)
