@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.controller.failures import Failure, failure
-from ballast.controller.quota import DEMAND_BYTES, LabelQuota, TemplateQuota
+from ballast.controller.quota import DEMAND_BYTES, EndedQuota, LabelQuota, TemplateQuota
 from ballast.kube import names
 from ballast.kube.document import LONGEST_KEPT_BYTES
 from ballast.kube.pods import Pod, Requested
@@ -57,18 +57,23 @@ class PodIndex:
         self._labels: SharedValues[Mapping[str, str]] = SharedValues()
         self._affinities: SharedValues[Mapping[str, Any]] = SharedValues()
         self._label_quota, self._demand_quota = LabelQuota(), TemplateQuota(DEMAND_BYTES)
+        self._ended_quota = EndedQuota()
 
     def changed(self, before: Pod | None, after: Pod | None) -> None:
         if before is not None:
             self._forget(before)
             if after is None:
                 self._label_quota.remove(before.uid)
+                self._ended_quota.remove(before.uid)
         if after is not None:
             self._learn(after)
         if after is not None and after.held is not None and (before is None or before.gates != after.gates):
             self._gated()
         elif _of_interest(before) != _of_interest(after):
             self._notify()
+        if after is not None and after.ended and after.executor is None and before is not None:
+            # Beyond the quota: what it was is known of the version before.
+            after = replace(after, executor=before.executor, labels=before.labels)
         found = None if after is None else failure(after)
         if found is not None:
             self._failed(found)
@@ -92,8 +97,10 @@ class PodIndex:
         """The pod, with labels and affinity that it shares with others of its template: there may be 100 000 pods.
 
         Labels that are longer than any template's are not kept, except for those that Ballast or Spark gives a meaning.
-        Nor are labels, and what is demanded of nodes, that exceed the quotas of the pod's namespace.
+        Nor are labels, what is demanded of nodes, and pods that have ended, that exceed the quotas of their namespace.
         """
+        if not self._ended_quota.admits(pod):
+            pod = replace(pod, labels={}, executor=None)
         return self._within_demands(self._with_labels(self._still_nominated(pod)))
 
     def _still_nominated(self, pod: Pod) -> Pod:

@@ -25,6 +25,8 @@ MOVES_BY_HAND = 2_000
 """Of one namespace."""
 LABEL_BYTES = 4 << 20
 """Of the labels of one namespace's pods, beyond what is usual. Kept, they take about five times as much."""
+ENDED_PODS = 2_000
+"""Executors and drivers of one namespace that have ended: more count as any other pod that has, which does nothing."""
 USUAL_LABEL_BYTES = 2 << 10
 """Of one pod: several times what Spark and its operators write."""
 DEMAND_BYTES = 4 << 20
@@ -138,6 +140,19 @@ class LabelQuota(Quota):
             self.remove(pod.uid)
             return True
         return self.admit(pod.uid, namespace=pod.namespace, name=pod.name, size=size - USUAL_LABEL_BYTES)
+
+
+class EndedQuota(Quota):
+    """For executors and drivers that have ended: no ResourceQuota of pods counts them, and a finalizer keeps them."""
+
+    def __init__(self) -> None:
+        super().__init__(kinds.POD, ENDED_PODS, f"{ENDED_PODS} that have ended")
+
+    def admits(self, pod: Pod) -> bool:
+        if not pod.ended or (pod.executor is None and not pod.is_driver):
+            self.remove(pod.uid)
+            return True
+        return self.admit(pod.uid, namespace=pod.namespace, name=pod.name, size=1)
 
 
 class TemplateQuota:

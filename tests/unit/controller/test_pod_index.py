@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ballast.controller.failures import Failure
 from ballast.controller.pod_index import PodIndex
 from ballast.kube.constraint_reader import REQUIRED
 from ballast.kube.pods import Pod, PodReader
@@ -50,6 +51,31 @@ class Pods:
         for pod in self.known:
             self.index.changed(pod, None)
         self.known.clear()
+
+
+def test_of_one_namespace_so_many_executors_that_have_ended_are_handed_to_a_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A finalizer keeps them for good, and no quota of pods counts them."""
+    monkeypatch.setattr("ballast.controller.quota.ENDED_PODS", 3)
+    failed: list[Failure] = []
+    index = PodIndex(notify=lambda: None, gated=lambda: None, failed=failed.append)
+
+    def seen(number: int, **more: Any) -> Pod:
+        return index.slim(PodReader().read(executor(number, node="node-1", **more)))
+
+    running, ended = [seen(n) for n in range(5)], [seen(n, phase="Failed") for n in range(5)]
+    other = seen(9, phase="Failed", namespace="other")
+    for before, after in (*((None, each) for each in running), *zip(running, ended, strict=True), (None, other)):
+        index.changed(before, after)
+    assert [(pod.namespace, pod.name[-1]) for pod in index.single()] == [
+        *(("analytics", n) for n in "012"),
+        ("other", "9"),
+    ]
+    assert sorted(each.executor for each in failed) == [0, 1, 2, 3, 4, 9], "each failure counts"
+    index.changed(ended[0], None)
+    index.changed(ended[4], seen(4, phase="Failed"))
+    assert len(index.single()) == 4, "there is room for another one"
 
 
 def affinity(number: int, *, kind: str = REQUIRED) -> dict[str, Any]:
