@@ -251,7 +251,7 @@ class _Pass:
                 nominated=pod.nominated,
                 room_kept=kept,
                 scheduler=pod.scheduler,
-                device_claims=pod.device_claims,
+                awaits_objects=pod.awaits_objects,
                 graceful=facts.graceful,
                 allocator_direct=facts.allocator_direct,
                 kueue_managed=facts.kueue_managed,

@@ -89,8 +89,8 @@ class Pod:
     scheduler: str
     unschedulable: bool = False
     """Its scheduler has tried it, and no node can take it."""
-    device_claims: bool = False
-    """It asks for devices by ResourceClaims. kube-scheduler does not try it before all of them exist."""
+    awaits_objects: bool = False
+    """kube-scheduler does not try it before its ResourceClaims, or its PodGroup and that one's other pods, exist."""
     constraints: Constraints = _UNCONSTRAINED
     """Without volumes. Not read of bound pods that are no executors: nothing depends on them."""
     claims: tuple[str, ...] = ()
@@ -135,10 +135,10 @@ class Pod:
         """Whether kube-scheduler is going to look for a node for it next.
 
         A pod that it has found none for may wait for good. So may one for any other scheduler: the pod's spec names
-        it, and it need not exist. So may one that kube-scheduler does not even try, as without a ResourceClaim: a user
-        could create such pods again and again.
+        it, and it need not exist. So may one that kube-scheduler does not even try, as without a ResourceClaim or a
+        PodGroup: a user could create such pods again and again.
         """
-        untried = not (self.unschedulable or self.device_claims) and now - self.created_at < BINDING_SECONDS
+        untried = not (self.unschedulable or self.awaits_objects) and now - self.created_at < BINDING_SECONDS
         return self.waits_for_a_node and untried and self.scheduler == KUBE_SCHEDULER
 
     @property
@@ -217,7 +217,7 @@ class PodReader:
             requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
             scheduler=spec.get("schedulerName") or KUBE_SCHEDULER,
             unschedulable=_unschedulable(status) is not None,
-            device_claims=bool(spec.get("resourceClaims")),
+            awaits_objects=any(spec.get(field) for field in ("resourceClaims", "schedulingGroup", "workloadRef")),
             constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=_claims(pod) if asks else (),
             priority=spec.get("priority") or 0,

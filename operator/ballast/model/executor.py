@@ -77,8 +77,8 @@ class Executor:
     room_kept: bool = False
     """kube-scheduler keeps the room of a node for it, which counts as requested there."""
     scheduler: str = KUBE_SCHEDULER
-    device_claims: bool = False
-    """It asks for devices by ResourceClaims, which need not exist."""
+    awaits_objects: bool = False
+    """It asks for devices by ResourceClaims, or belongs to a PodGroup: these need not exist, or never be complete."""
     graceful: bool = False
     """Spark's decommissioning hook is in the pod (preStop)."""
     allocator_direct: bool = True
@@ -110,7 +110,7 @@ class Executor:
         kube-scheduler says that no node can take it, or does not even try. So it is likely only for a time.
         """
         waits = self.phase is Phase.PENDING and self.node is None and not self.gates
-        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.device_claims:
+        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.awaits_objects:
             return False
         since = self.unschedulable_since
         if since is None:

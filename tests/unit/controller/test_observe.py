@@ -114,6 +114,8 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
         pod("of-no-scheduler", schedulerName="nosuch"),
         pod("fits-nowhere", status={"conditions": [refused]}),
         pod("without-its-devices", resourceClaims=[{"name": "gpu", "resourceClaimName": "nosuch"}]),
+        pod("without-its-gang", schedulingGroup={"podGroupName": "nosuch"}),
+        pod("of-kubernetes-1.35", workloadRef={"name": "nosuch", "podGroup": "workers"}),
         pod("waiting"),
     )
     assert len(found.snapshot.pending) == 1
@@ -122,7 +124,7 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
     assert (only_refused.pending, only_refused.contended) == ((), True)
     assert not look(pod("bound", node="node-1")).snapshot.contended
     asking, plain = look(executor(1, resourceClaims=[{"name": "gpu"}]), executor(2)).snapshot.executors
-    assert (asking.device_claims, plain.device_claims) == (True, False)
+    assert (asking.awaits_objects, plain.awaits_objects) == (True, False)
 
 
 def preempting(name: str, *, priority: int = 0, **more: Any) -> dict[str, Any]:
