@@ -58,7 +58,9 @@ class ClusterView:
         mine = self.pools.nodes[read.resource.metadata.name]
         nodes = [node for node in self.objects.lists.nodes if node.name in mine]
         pods = [pod for pod in self.objects.lists.pods if pod.executor is not None or pod.is_driver]
-        topologies = [topology.resource for topology in self.objects.topologies]
+        topologies = Pool.of(read.resource.spec).steered(
+            (topology.resource for topology in self.objects.topologies), self.objects.lists.namespaces
+        )
         reading = metrics.read(read.resource, nodes, pods, now=self.now)
         return replace(reading, rates=metrics.rates(read.resource, topologies, now=self.now))
 

@@ -129,12 +129,18 @@ class Membership:
         own = [component for component in topology.spec.components if component.external is None]
         named = pod.labels.get(names.COMPONENT)
         for component in own:
-            if component.name == named or (component.selector is not None and component.selector.matches(pod.labels)):
+            if component.name == named or self._selects(component, pod):
                 return Belonging(key_of(topology), component.name, topology, opted_in=True)
         if named is None and len(own) == 1 and own[0].selector is None:
             return Belonging(key_of(topology), own[0].name, topology, opted_in=True)
         stray = self._bounded(key_of(topology), named or profile_component(pod))
         return Belonging(key_of(topology), stray, topology, known=False, opted_in=True)
+
+    def _selects(self, component: Component, pod: Pod) -> bool:
+        if component.selector is None:
+            return False
+        self._tried[pod.namespace] += 1
+        return not self.exceeds_limit(pod.namespace) and component.selector.matches(pod.labels)
 
     def _bounded(self, topology: str, component: str) -> str:
         """The name of an undeclared component: labels of executors may name any number of them."""

@@ -13,8 +13,9 @@ from ballast.api.policy_metrics import Permission, SecretKey
 from ballast.api.policy_metrics import Prometheus as PrometheusSpec
 from ballast.api.topology import Rate, SparkTopology
 from ballast.controller.ends import Rates
-from ballast.controller.membership import key_of
+from ballast.controller.membership import key_of, namespace_of
 from ballast.errors import BallastError
+from ballast.fairness import in_turn
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.errors import Forbidden, KubeError
@@ -38,6 +39,8 @@ from ballast.prometheus import (
 NOT_CONFIGURED = MetricsHealth(
     available=False, reason=ConditionReason.NOT_CONFIGURED, message="metrics.prometheus is not set: nothing is moved"
 )
+MOST_QUERIES = 5_000
+"""Of topologies, in one look: a namespace may have 100 000."""
 
 
 class SecretNotReadError(BallastError):
@@ -97,14 +100,21 @@ class MetricsReader:
         return replace(found, at=at, health=health)
 
     def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:
-        """Answers to the topologies' own queries, where the policy allows them."""
+        """Answers to the topologies' own queries, where the policy allows them.
+
+        A user may write very many of them, each of which takes long: those of each namespace come in turn, and none
+        begins once half of metrics.prometheus.timeout is over.
+        """
         spec = policy.spec.metrics
         if spec.prometheus is None or spec.topology_queries is not Permission.ALLOW:
             return {}
-        asked = {(key_of(t), text): text for t in topologies for text in queries_of(t)}
+        wanted = ((key_of(topology), text) for topology in topologies for text in queries_of(topology))
+        asked = in_turn(wanted, namespace=lambda each: namespace_of(each[0]))[:MOST_QUERIES]
         try:
-            answers, _ = self.server(policy.metadata.name, spec.prometheus).query_all(
-                {f"{key}\n{text}": text for key, text in asked}, at=settled(now)
+            answers = self.server(policy.metadata.name, spec.prometheus).single_all(
+                {f"{key}\n{text}": text for key, text in asked},
+                at=settled(now),
+                within_seconds=spec.prometheus.timeout.seconds / 2,
             )
         except BallastError:
             return {}

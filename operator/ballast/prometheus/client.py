@@ -10,10 +10,12 @@ from math import floor
 
 import msgspec
 
-from ballast.prometheus.series import Answer, Series
+from ballast.prometheus.series import Answer, Series, single
 from ballast.prometheus.transport import Endpoint, PrometheusError, Transport, shown
 
 _AT_ONCE = 6
+_LONGEST_SINGLE_BYTES = 64 << 10
+"""Of an answer that is to have one series: a user may select all that there are, in hundreds of queries."""
 _STORED_SECONDS = 1.0
 """A scrape carries the time at which it began, and is stored when it has ended."""
 
@@ -32,12 +34,11 @@ class Prometheus:
     def __init__(self, endpoint: Endpoint, *, clock: Callable[[], float] = time.time) -> None:
         """Raises PrometheusError for an endpoint that can't be used."""
         self._transport = Transport(endpoint, clock=clock)
+        self._short = Transport(endpoint, clock=clock, most_bytes=_LONGEST_SINGLE_BYTES)
 
     def query(self, text: str, *, at: float | None = None) -> Answer:
         """The result of one instant query, as of `at` (seconds since the epoch) or now. Raises PrometheusError."""
-        moment = {} if at is None else {"time": f"{at:.3f}"}
-        body, ahead_seconds = self._transport.get("/api/v1/query", {"query": text, **moment})
-        return replace(parsed(body), ahead_seconds=ahead_seconds)
+        return _asked(self._transport, text, at)
 
     def query_all(
         self, texts: Mapping[str, str], *, at: float | None = None
@@ -54,6 +55,38 @@ class Prometheus:
             else:
                 answers[name] = future.result()
         return answers, failures
+
+    def single_all(self, texts: Mapping[str, str], *, at: float, within_seconds: float) -> dict[str, Answer]:
+        """The answers to queries that users have written, by name: of each its one value, if it has one.
+
+        Those that fail are left out, and so are those that could not begin within so many seconds: what is known of the
+        nodes waits for them.
+        """
+        until = time.monotonic() + within_seconds
+
+        def ask(text: str) -> Answer | None:
+            if time.monotonic() >= until:
+                return None
+            try:
+                return _one_value(_asked(self._short, text, at))
+            except PrometheusError:
+                return None
+
+        with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="prometheus") as threads:
+            answers = zip(texts, threads.map(ask, texts.values()), strict=True)
+            return {name: answer for name, answer in answers if answer is not None}
+
+
+def _asked(transport: Transport, text: str, at: float | None) -> Answer:
+    moment = {} if at is None else {"time": f"{at:.3f}"}
+    body, ahead_seconds = transport.get("/api/v1/query", {"query": text, **moment})
+    return replace(parsed(body), ahead_seconds=ahead_seconds)
+
+
+def _one_value(answer: Answer) -> Answer:
+    """Without labels, which may be as long as the answer."""
+    value = single(answer)
+    return replace(answer, series=() if value is None else (Series({}, (value,)),))
 
 
 class _Sample(msgspec.Struct):

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from ballast.api import BalancingPolicy
+from ballast.api import BalancingPolicy, SparkTopology
 from ballast.controller.cluster_objects import ClusterObjects, OpenMove, Read
 from ballast.controller.cluster_view import Claims, ClusterView, Pools, pools_of
+from ballast.controller.ends import Rates
 from ballast.controller.gateclock import GateClock
+from ballast.controller.membership import key_of
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
@@ -280,3 +283,36 @@ def test_of_two_that_overlap_the_younger_is_stalled_and_told_what_to_change() ->
 def test_policies_without_nodes_do_not_overlap() -> None:
     found = pools_of([policy_of("first", "none"), policy_of("second", "none")], LABELED_NODES)
     assert found.stalled == {}
+
+
+class _Asked(MetricsReader):
+    """Remembers whose queries are to run."""
+
+    def __init__(self) -> None:
+        self.topologies: list[str] = []
+
+    def read(self, *_: Any, **__: Any) -> Reading:
+        return Reading()
+
+    def rates(self, _: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:
+        del now
+        self.topologies += map(key_of, topologies)
+        return {}
+
+
+def test_only_queries_of_topologies_that_the_policy_is_about_run() -> None:
+    """They run with the credentials of that policy."""
+    parts = [{"name": "ingest"}]
+    topologies = [
+        topology("clicks", components=parts),
+        topology("views", labels={"tier": "gold"}, components=parts),
+        topology("spy", namespace="other", components=parts),
+    ]
+    objects = ClusterObjects(Lists((), NODES, TWO_NAMESPACES), (), tuple(Read({}, each) for each in topologies), ())
+    view = ClusterView(objects, Pools({"streaming": frozenset()}, {}), GateClock(), 0.0)
+    by_namespace: JSON = {"namespaceSelector": {"matchLabels": {"team": "ads"}}}
+    by_label: JSON = {"topologySelector": {"matchLabels": {"tier": "gold"}}}
+    for chosen, expected in ((by_namespace, ["analytics/clicks", "analytics/views"]), (by_label, ["analytics/views"])):
+        asked = _Asked()
+        view.read_metrics(policy("streaming", **chosen), asked)
+        assert asked.topologies == expected

@@ -139,3 +139,19 @@ def test_selectors_of_one_namespace_are_tried_so_often_and_no_more() -> None:
     assert membership.exceeds_limit("tenant")
     assert owner(4, "sessions", "analytics") == "analytics/clicks"
     assert not membership.exceeds_limit("analytics")
+
+
+def test_nor_are_those_of_one_topology_that_executors_name_tried_more_often() -> None:
+    each = 100
+    named = topology("t", namespace="tenant", components=[selected(n) for n in range(each)])
+    membership, reader = Membership([named], {}), PodReader()
+
+    def component(number: int, **more: str) -> str:
+        labels = {"ballast.dev/topology": "t", "app": "a", "part": "p99", "batch": str(number), **more}
+        return membership.of(reader.read(executor(number, namespace="tenant", labels=labels))).component
+
+    assert component(0) == "c99"
+    assert {component(number) for number in range(1, MOST_TRIED // each)} == {"c99", "profile-0"}
+    assert component(MOST_TRIED) == "profile-0"
+    assert component(MOST_TRIED, **{"ballast.dev/component": "c98"}) == "c98"
+    assert membership.exceeds_limit("tenant")

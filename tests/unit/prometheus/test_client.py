@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import socket
 import threading
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.prometheus import Answer, Endpoint, Prometheus, PrometheusError
+from ballast.prometheus import Answer, Endpoint, Prometheus, PrometheusError, Series
 from ballast.prometheus.transport import MOST_BYTES, Transport
 from tests.testbed.pki import create_pki
 from tests.unit.prometheus.lying import OK, lying
@@ -58,6 +59,29 @@ def test_one_query_that_fails_takes_no_other_with_it() -> None:
         answers, failures = asking(server).query_all({"good": "up", "bad": "bad", "slow": "slow"})
     assert answers == {"good": Answer()}
     assert set(failures) == {"bad", "slow"}
+
+
+def test_of_users_queries_one_value_is_kept_and_none_begins_late() -> None:
+    """They are a user's to write, any number of them, and what is known of the nodes waits for them."""
+    with serving() as server:
+        server.said = _vector("7")
+        found = asking(server).single_all({"a": "up", "bad": "bad"}, at=1.0, within_seconds=5.0)
+        assert found == {"a": Answer((Series({}, (7.0,)),))}
+        server.said = _vector("7", "8")
+        assert asking(server).single_all({"two": "up"}, at=1.0, within_seconds=5.0) == {"two": Answer()}
+        server.said = _vector(*["7"] * 5000)
+        assert asking(server).single_all({"long": "up"}, at=1.0, within_seconds=5.0) == {}
+        before = len(server.queries)
+        many = {f"slow-{number}": "slow" for number in range(40)}
+        began = time.monotonic()
+        assert asking(server).single_all(many, at=1.0, within_seconds=0.2) == {}
+        assert time.monotonic() - began < 3.0
+        assert len(server.queries) - before <= 6
+
+
+def _vector(*values: str) -> str:
+    result = [{"metric": {"pod": "a"}, "value": [1.0, value]} for value in values]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}})
 
 
 def test_headers_go_with_every_query() -> None:
