@@ -92,8 +92,7 @@ class Actuator:
             [order for order in found if (order.placement.node is not None) is with_place]
             for with_place in (True, False)
         )
-        placed = self._nominated(context, placed)
-        surplus = [self._not_nominated(context, order) for order in surplus]
+        placed, surplus = self._nominated(context, placed), self._not_nominated(context, surplus)
         orders = [*placed, *surplus]
         levels = context.policy.levels
         outcomes = [
@@ -128,14 +127,12 @@ class Actuator:
         fresh = {each.pod.uid: each.pod.held for each in outcomes if isinstance(each, nomination.Nominated)}
         return [replace(each, held=fresh.get(each.uid) or each.held) for each in orders]
 
-    def _not_nominated(self, context: Context, order: actions.Release) -> actions.Release:
-        """Without the nomination that a crash before its release has left: this plan gives that room to others."""
-        pod = context.pods.get(order.uid)
-        if pod is None or pod.nominated is None:
-            return order
-        outcome = nomination.clear_nomination(self._client, pod)
-        self._telemetry.count_write("nomination", outcome)
-        return nomination.after_clearing(order, outcome)
+    def _not_nominated(self, context: Context, orders: list[actions.Release]) -> list[actions.Release]:
+        """Without the nominations that a crash before the release has left: this plan gives that room to others."""
+        found, outcomes = nomination.clear_left_over(self._client, self._bulkhead, orders, context.pods)
+        for outcome in outcomes:
+            self._telemetry.count_write("nomination", outcome)
+        return found
 
     def clear_nominations(self, context: Context, plan: Plan) -> bool:
         """Of executors that found no room, so that an autoscaler sees them. Returns whether all had their turn."""

@@ -121,16 +121,8 @@ class GateTimeout:
         The nominated node need not be in the zone that was found now. There may be no leader that clears nominations
         later, and Karpenter provides no node for a nominated pod.
         """
-        due = {order.uid for order in orders}
-        nominated = [pod for pod in pods if pod.uid in due and pod.nominated is not None]
-        if not nominated:
-            return orders
-        cleared = zip(nominated, nomination.clear_many(self._client, self._bulkhead, nominated), strict=True)
-        outcomes = {pod.uid: outcome for pod, outcome in cleared}
-        return [
-            nomination.after_clearing(order, outcomes[order.uid]) if order.uid in outcomes else order
-            for order in orders
-        ]
+        found, _ = nomination.clear_left_over(self._client, self._bulkhead, orders, {pod.uid: pod for pod in pods})
+        return found
 
     def _placed(self, pods: Sequence[Pod]) -> dict[str, Place]:
         executors = frozenset(pod.uid for pod in pods if pod.executor is not None)

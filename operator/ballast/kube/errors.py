@@ -9,6 +9,7 @@ BallastError
     ├── NotFound
     ├── Gone           a continue token or resource version is too old
     ├── Forbidden      a right is missing
+    ├── Denied         admission does not let it through
     ├── Invalid        the server does not accept the object or the patch
     │   └── TooLarge   the object is as long as etcd takes
     └── AnswerTooLong  more than is read at a time: fewer objects are to be asked for
@@ -16,6 +17,7 @@ BallastError
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ballast.errors import BallastError
@@ -82,6 +84,12 @@ class Forbidden(KubeError):  # noqa: N818 -- says what is wrong, reads well when
         return f"not allowed to {self.action}: {self.message} (grant the operator's ClusterRole this right)"
 
 
+class Denied(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    """A webhook refused it, or could not be asked, or a quota could not be looked up: it is about one object, whatever
+    the status is. A webhook chooses the status of its refusal, and one that can't be asked is a 500.
+    """
+
+
 class Invalid(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
     pass
 
@@ -106,6 +114,8 @@ def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
     if _TOO_LARGE in message:
         kind = TooLarge
+    elif any(words.search(message) for words in _OF_ADMISSION):
+        kind = Denied
     if status == 409 and body.get("reason") == "AlreadyExists":
         kind = AlreadyExists
     return kind(action, message, status=status, body=body)
@@ -113,6 +123,10 @@ def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:
 
 _TOO_LARGE = "etcdserver: request is too large"
 """Comes with status 500, and is about the one object: its owner may have made it as long as etcd takes."""
+_OF_ADMISSION = (
+    re.compile(r"^admission webhook \S+ denied the request"),
+    re.compile(r"^Internal error occurred: (failed calling webhook|resource quota evaluation timed out)"),
+)
 _BY_STATUS: dict[int, type[KubeError]] = {
     401: NotConnected,
     403: Forbidden,

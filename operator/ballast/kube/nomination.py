@@ -6,7 +6,7 @@ the pod is gated. Only one nomination per pod is possible: that of another contr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.kube.actions import Changed, Refused, Release, Vanished
@@ -81,10 +81,18 @@ def clear_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[
     return [Changed("the API server has not answered yet") if outcome is None else outcome for outcome in found]
 
 
-def after_clearing(order: Release, outcome: ClearingOutcome) -> Release:
-    """The release of a pod whose nomination was to be cleared, at its present version."""
-    fresh = outcome.held if isinstance(outcome, Cleared) else None
-    return replace(order, held=fresh or order.held)
+def clear_left_over(
+    client: Client, bulkhead: Bulkhead, orders: Sequence[Release], pods: Mapping[str, Pod]
+) -> tuple[list[Release], list[ClearingOutcome]]:
+    """The releases at the present versions of their pods, whose nominations by Ballast are cleared.
+
+    `pods`: by uid, as they were read.
+    """
+    nominated = [pod for order in orders if (pod := pods.get(order.uid)) is not None and pod.nominated is not None]
+    outcomes = clear_many(client, bulkhead, nominated) if nominated else []
+    found = zip(nominated, outcomes, strict=True)
+    fresh = {pod.uid: outcome.held for pod, outcome in found if isinstance(outcome, Cleared)}
+    return [replace(order, held=fresh.get(order.uid) or order.held) for order in orders], outcomes
 
 
 def _patch(client: Client, pod: Pod, change: JSON) -> JSON | Changed | Vanished | Refused:

@@ -318,6 +318,34 @@ def test_a_pass_does_not_wait_for_a_namespace_about_which_the_api_server_is_slow
     assert took_seconds < 10.0
 
 
+def test_nor_for_nominations_there_that_are_to_be_cleared(pool: Stage, tmp_path: Path) -> None:
+    """Executors of others are released after that."""
+    theirs = range(2, 40)
+    left: JSON = {"gates": [GATE], "status": {"nominatedNodeName": "cold"}, "managed_fields": [NOMINATED_BY_US]}
+    pool.add(*(streaming(number, namespace="other", **left) for number in theirs), streaming(50, gates=[GATE]))
+    actuator, context = acting(pool, tmp_path)
+    let, by = Event(), pool.script.by
+    assert by is not None
+
+    def slowly(asked: Asked) -> Answer:
+        if "/status?" in asked.path:
+            let.wait(20)
+        return by(asked)
+
+    pool.script.by = slowly
+    surplus = [
+        replace(placed(number, "cold"), executor=f"other/spark-1-exec-{number}", node=None, location=(), pin=Pin.NONE)
+        for number in theirs
+    ]
+    began = time.monotonic()
+    actuator.release(context, Plan(placements=(*surplus, placed(50, "cold"))))
+    took_seconds = time.monotonic() - began
+    released = "spark-1-exec-50" in sent(pool)
+    let.set()
+    assert released
+    assert took_seconds < 12.0
+
+
 def test_one_event_about_a_topology_names_the_executors_that_found_no_room(pool: Stage, tmp_path: Path) -> None:
     pool.add(driver())
     lost = tuple(Displaced(f"analytics/spark-1-exec-{n}", "analytics/spark-1", "cold", "mild") for n in (2, 3))
@@ -367,6 +395,21 @@ def test_a_server_in_trouble_ends_the_creation_of_moves_and_no_move_is_told_of_a
     with pytest.raises(Unavailable, match="etcd is away"):
         ordered(pool, tmp_path)
     assert posted(pool) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(503, {"message": 'admission webhook "no.example" denied the request: later'}),
+        Answer(500, {"message": 'Internal error occurred: failed calling webhook "no.example": connection refused'}),
+    ],
+    ids=["it chooses the status", "it can't be asked"],
+)
+def test_a_webhook_in_one_namespace_ends_no_pass(pool: Stage, tmp_path: Path, answer: Answer) -> None:
+    pool.refusals["/executormoves"] = answer
+    actuator, context = acting(pool, tmp_path)
+    actuator.create_moves(context, Plan(moves=(MOVE,)))
+    assert set(actuator.closed_namespaces()) == {"analytics"}
 
 
 def test_who_was_let_go_by_somebody_else_is_neither_told_nor_counted(pool: Stage, tmp_path: Path) -> None:

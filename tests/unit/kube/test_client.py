@@ -13,6 +13,7 @@ from ballast.kube.connection import Connection
 from ballast.kube.errors import (
     AlreadyExists,
     Conflict,
+    Denied,
     Forbidden,
     Gone,
     Invalid,
@@ -108,6 +109,10 @@ def test_a_server_that_stays_away_is_given_up_with_its_words(tmp_path: Path) -> 
         (500, {}, Unavailable),
         (500, {"message": "etcdserver: request is too large"}, TooLarge),
         (413, {}, Invalid),
+        (503, {"message": 'admission webhook "no.example" denied the request: later'}, Denied),
+        (410, {"message": 'admission webhook "no.example" denied the request without explanation'}, Denied),
+        (500, {"message": 'Internal error occurred: failed calling webhook "no.example": connection refused'}, Denied),
+        (500, {"message": "Internal error occurred: resource quota evaluation timed out"}, Denied),
     ],
 )
 def test_refusals_have_kinds(status: int, body: dict[str, str], error: type[KubeError], tmp_path: Path) -> None:
