@@ -65,6 +65,7 @@ class Reason(StrEnum):
     WAITING_FOR_SET = "WaitingForSet"
     GATE_TIMEOUT = "GateTimeout"
     EMPTY_AFFINITY_TERM = "EmptyAffinityTerm"
+    AFFINITY_REFUSED = "AffinityRefused"
     NOT_ENFORCED = "NotEnforced"
     POOL_FULL = "PoolFull"
     TOO_MANY_ATTEMPTS = "TooManyAttempts"

@@ -24,6 +24,7 @@ from ballast.kube.actions import (
     delete_unscheduled,
     evict,
     release,
+    release_in_any_case,
     release_many,
     release_patch,
 )
@@ -39,6 +40,7 @@ LOST = Answer(hang_up=True)
 AWAY = Answer(503, {"message": "away"})
 NOT_VALID = Answer(422, {"message": "no such thing", "details": {"causes": [{"field": "spec.affinity"}]}})
 FORBIDDEN_BY_WEBHOOK = Answer(400, {"message": "a webhook denied it"})
+TOO_LARGE = Answer(500, {"message": "etcdserver: request is too large"})
 ONCE = Limits(attempts=1)
 
 
@@ -150,7 +152,7 @@ def test_a_refusal_is_a_value_with_the_servers_words(answers: list[Answer], tmp_
 
 def test_a_pod_as_long_as_etcd_takes_is_refused_and_not_read_again(tmp_path: Path) -> None:
     """Its author may create many, and each reading is a megabyte and a half."""
-    with scripted(Answer(500, {"message": "etcdserver: request is too large"})) as script:
+    with scripted(TOO_LARGE) as script:
         outcome = release(script.client(tmp_path), order(), DEFAULT_LEVELS)
     assert outcome == Refused("etcdserver: request is too large", lasting=True)
     assert [asked.method for asked in script.asked] == ["PATCH"]
@@ -169,6 +171,41 @@ def test_what_a_webhook_forbids_without_a_cause_is_refused_when_the_pod_is_as_it
     with scripted(*answers) as script:
         assert release(script.client(tmp_path), order(), DEFAULT_LEVELS) == Refused("a webhook denied it")
         assert len(script.writes) == patches
+
+
+@pytest.mark.parametrize(
+    ("refusal", "outcome", "patches"),
+    [
+        pytest.param(NOT_VALID, Released(Pin.NONE, Reason.AFFINITY_REFUSED), 2, id="not valid"),
+        pytest.param(Answer(403, {"message": "no"}), Released(Pin.NONE, Reason.AFFINITY_REFUSED), 2, id="forbidden"),
+        pytest.param(
+            Answer(503, {"message": 'admission webhook "no.example" denied the request: no affinity'}),
+            Released(Pin.NONE, Reason.AFFINITY_REFUSED),
+            2,
+            id="denied",
+        ),
+        pytest.param(TOO_LARGE, Refused("etcdserver: request is too large", lasting=True), 1, id="too large"),
+        pytest.param(Answer(401, {"message": "no"}), Refused("no"), 1, id="a server in trouble"),
+    ],
+)
+def test_a_pod_is_released_as_it_is_where_its_affinity_is_refused(
+    refusal: Answer, outcome: object, patches: int, tmp_path: Path
+) -> None:
+    """An admission policy may forbid affinity: it stayed gated until the CronJob released it."""
+    with scripted() as script:
+        script.by = lambda asked: refusal if "affinity" in str(asked.body) else OK
+        assert release_in_any_case(script.client(tmp_path), order(), DEFAULT_LEVELS) == outcome
+        assert len(script.writes) == patches
+
+
+def test_it_is_told_why_where_nothing_releases_it(tmp_path: Path) -> None:
+    with scripted(NOT_VALID, Answer(403, {"message": "no"})) as script:
+        assert release_in_any_case(script.client(tmp_path), order(), DEFAULT_LEVELS) == Refused("no such thing")
+
+
+def test_what_was_released_meanwhile_is_not_told_of_as_ours(tmp_path: Path) -> None:
+    with scripted(NOT_VALID, STALE, Answer(body=executor())) as script:
+        assert release_in_any_case(script.client(tmp_path), order(), DEFAULT_LEVELS) == Released(already=True)
 
 
 def test_a_busy_server_is_no_budget(tmp_path: Path) -> None:
