@@ -162,7 +162,10 @@ class ClusterState:
         """The answer to a write of this process. Of a pod it may be the metadata alone: our gate has left it."""
         if kind in self._ours:
             self._ours[kind].put(raw)
-        elif kind is kinds.POD and "spec" not in raw:
+        elif kind is kinds.POD and "spec" in raw:
+            # It is nominated now, which must be known before its gate is removed.
+            self._pods.store.put(raw)
+        elif kind is kinds.POD:
             metadata = raw["metadata"]
             self._pods.store.amend(metadata["uid"], number(metadata.get("resourceVersion")), _without_gate)
 
@@ -292,13 +295,17 @@ class ClusterState:
 
         The latter is no list by name: for that the API server reads the whole namespace, however long its pods are.
         """
+        reader = PodReader()
         if application:
             chosen = Query(kinds.POD, namespace=namespace, labels=f"{names.SPARK_APPLICATION}={application}")
-            return read_list(self._client, chosen, PodReader().read).items
-        try:
-            return [PodReader().read(self._client.get(kinds.POD, name, namespace=namespace))]
-        except NotFound:
-            return []
+            found = read_list(self._client, chosen, reader.read).items
+        else:
+            try:
+                found = [reader.read(self._client.get(kinds.POD, name, namespace=namespace))]
+            except NotFound:
+                return []
+        with self._pods.store.lock:
+            return [self._index.nominated(pod) for pod in found]
 
     def _lists(self, namespaces: Iterable[str], patience_seconds: float) -> Lists:
         with self._pods.store.lock:

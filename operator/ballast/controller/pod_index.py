@@ -101,15 +101,21 @@ class PodIndex:
         """
         if not self._ended_quota.admits(pod):
             pod = replace(pod, labels={}, executor=None)
-        return self._within_demands(self._with_labels(self._still_nominated(pod)))
+        return self._within_demands(self._with_labels(self.nominated(pod)))
 
-    def _still_nominated(self, pod: Pod) -> Pod:
-        """A nomination that was ours still is: a user may write into managedFields that it is another controller's."""
+    def nominated(self, pod: Pod) -> Pod:
+        """Its nomination as Ballast's or another's: a user may write anything, or nothing, into managedFields.
+
+        Ballast nominates pods that its gate holds. A nomination that comes later is kube-scheduler's: cleared, it would
+        preempt other pods than those that are on their way out already.
+        """
         known, now = self._single.get(pod.uid), pod.nomination
-        before = None if known is None else known.nomination
-        if before is not None and before.ours and now is not None and now.node == before.node:
+        if known is None or now is None:
+            return pod
+        before = known.nomination
+        if before is not None and before.node == now.node:
             return replace(pod, nomination=before)
-        return pod
+        return pod if known.held is not None else replace(pod, nomination=replace(now, ours=False))
 
     def _with_labels(self, pod: Pod) -> Pod:
         key = marshal.dumps(sorted(pod.labels.items()), 2)

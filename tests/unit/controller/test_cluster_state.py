@@ -26,7 +26,7 @@ from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Policy
 from tests.unit.controller.stage import move
-from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, node, pod
+from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, driver, executor, node, pod
 from tests.unit.kube.scripted import Answer, scripted
 from tests.unit.kube.watched_server import WatchedCluster, identified, silent
 
@@ -268,6 +268,22 @@ def test_an_executor_that_was_only_nominated_is_still_gated() -> None:
     with observed(executor(1, gates=[GATE])) as found:
         found.state.wrote(kinds.POD, identified(executor(1, gates=[GATE]), 300))
         assert [pod.name for pod in found.state.gated()] == ["spark-1-exec-1"]
+
+
+def test_an_executor_that_was_nominated_and_released_before_any_event_came_is_nominated_by_ballast() -> None:
+    """Whose the nomination is can't be told from a pod that a user has written to."""
+    nominated = {"nominatedNodeName": "node-1"}
+    with observed(executor(1, gates=[GATE])) as found:
+        ours = executor(1, gates=[GATE], status=nominated, managed_fields=[NOMINATED_BY_US])
+        found.state.wrote(kinds.POD, identified(ours, 300))
+        uid = ours["metadata"]["uid"]
+        found.state.wrote(kinds.POD, {"metadata": {"uid": uid, "name": "x", "resourceVersion": "301"}})
+        found.quiet()
+        watch = found.cluster.server("pods").next_watch()
+        watch.send("MODIFIED", identified(executor(1, status=nominated), 302))
+        watch.send("ADDED", identified(executor(2), 303))
+        found.await_notice()
+        assert [pod.nominated for pod in found.state.look().lists.pods] == ["node-1", None]
 
 
 @pytest.mark.parametrize(

@@ -149,3 +149,24 @@ def test_a_nomination_of_ours_stays_ours_whatever_its_author_writes_into_managed
     forged = seen("node-1", NOMINATED_BY_ANOTHER, ours)
     elsewhere = seen("node-2", NOMINATED_BY_ANOTHER, forged)
     assert [pod.nominated for pod in (ours, forged, elsewhere)] == ["node-1", "node-1", None]
+
+
+@pytest.mark.parametrize(
+    ("gates", "nominated"),
+    [
+        pytest.param([GATE], "node-1", id="gated: Ballast's, and its author has emptied managedFields"),
+        pytest.param([], None, id="released: kube-scheduler's, which preempts others"),
+    ],
+)
+def test_a_nomination_without_a_manager_is_ballasts_only_if_the_pod_was_gated(
+    gates: list[dict[str, str]], nominated: str | None
+) -> None:
+    """Cleared by Ballast, kube-scheduler would preempt more pods, again and again."""
+    index, reader = Pods().index, PodReader()
+    before = index.slim(reader.read(executor(1, gates=gates)))
+    index.changed(None, before)
+    for fields in ([NOMINATED_BY_ANOTHER] if not gates else [NOMINATED_BY_US], []):
+        now = index.slim(reader.read(executor(1, status={"nominatedNodeName": "node-1"}, managed_fields=fields)))
+        index.changed(before, now)
+        before = now
+    assert before.nominated == nominated
