@@ -17,6 +17,7 @@ from ballast.controller.turns import MoveTurns
 from ballast.kube import actions, kinds, nomination
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
+from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, KubeError, NotFound, TooLarge
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.objects import delete_object, write_status
@@ -97,9 +98,11 @@ class Movers:
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
         self._reread = reread
-        self._answers, self._turns, self._bulkhead = _Answers(), MoveTurns(), Bulkhead(client.connections)
+        self._answers, self._turns = _Answers(), MoveTurns()
+        self._bulkhead, self._writing = Bulkhead(client.connections), Bulkhead(client.connections)
         # A page of pods may be 16 MiB long, and takes more while it is read.
         self._reading = Bulkhead(client.connections, most_while_slow=1, most_slow=3)
+        self._waits = tuple(each.under_way for each in (self._bulkhead, self._writing, self._reading))
         self._unwritable: dict[str, OpenMove] = {}
         """Moves whose status can't be written, by uid, as they count."""
 
@@ -162,7 +165,7 @@ class Movers:
         if each.state.phase.ended:
             self._expire(each, context.policy.moves)
             return None
-        if self._bulkhead.under_way(each.key) or self._reading.under_way(each.key):
+        if any(under_way(each.key) for under_way in self._waits):
             return self._clock() + 1.0
         return self._carry(each, context, known)
 
@@ -184,7 +187,12 @@ class Movers:
             return
         outlived = record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock())
         if outlived and self._turns.may_delete():
-            delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
+            self._writing.map(
+                lambda move: delete_object(self._client, kinds.EXECUTOR_MOVE, move.raw),
+                [each],
+                key=lambda move: move.key,
+                namespace=lambda move: move.state.orders.namespace,
+            )
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
         """Steps on while only states are written; `known` always holds what was written last. Returns when to look.
@@ -215,23 +223,36 @@ class Movers:
         return self._clock()
 
     def _write(self, each: OpenMove, step: Step, policy: str) -> OpenMove | None:
-        """The state first, then its Events; None when another client wrote the object meanwhile."""
+        """The state first, then its Events; None when another client wrote the object meanwhile, or there is no answer.
+
+        It does not wait long for that: a webhook may take as long as it likes, and others' executors are gated.
+        """
+        (written,) = self._writing.map(
+            lambda move: self._sent(move, step, policy),
+            [each],
+            key=lambda move: move.key,
+            namespace=lambda move: move.state.orders.namespace,
+        )
+        if not isinstance(written, TooLarge):
+            return None if written is None or isinstance(written, KubeError) else OpenMove(written, step.move)
+        _LOG.warning("move %s counts as ended: %s", each.key, written)
+        ended = self._unwritable[each.raw["metadata"]["uid"]] = given_up(each, self._clock())
+        return ended
+
+    def _sent(self, each: OpenMove, step: Step, policy: str) -> JSON | KubeError:
+        """The object as it is now, or why it could not be written."""
         status = record.status(step.move, each.raw, self._clock())
         try:
             fresh = write_status(self._client, kinds.EXECUTOR_MOVE, each.raw, status)
-        except (Conflict, NotFound):
-            return None
-        except TooLarge as error:
-            _LOG.warning("move %s counts as ended: %s", each.key, error)
-            ended = self._unwritable[each.raw["metadata"]["uid"]] = given_up(each, self._clock())
-            return ended
+        except (Conflict, NotFound, TooLarge) as error:
+            return error
         for action in step.actions:
             if isinstance(action, Emit):
                 self._announce(action, each)
         if step.entered:
             self._count(step.move, policy)
             logs.note_phase(policy, step.move)
-        return OpenMove(fresh or each.raw, step.move)
+        return fresh or each.raw
 
     def _count(self, move: MoveState, policy: str) -> None:
         """A move that has just entered its phase."""

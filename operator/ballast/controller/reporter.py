@@ -6,6 +6,7 @@ import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,6 +25,7 @@ from ballast.controller.status.topology import Adviser
 from ballast.controller.turns import StatusTurns
 from ballast.errors import BallastError
 from ballast.kube import kinds
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
@@ -39,6 +41,8 @@ _UNPLACED_SECONDS = 3600.0
 _MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
+_LATE_SECONDS = 5.0
+"""Until the answer to a write is looked for that was not waited for."""
 _RETRY_SECONDS = 1.0
 """Until a status is written again after a conflict."""
 
@@ -84,6 +88,7 @@ class Reporter:
         self._candidates: dict[str, tuple[Read[SparkTopology], list[Candidate]]] = {}
         """Of this reconcile, by topology key."""
         self._turns = StatusTurns()
+        self._bulkhead = Bulkhead(client.connections)
 
     def __len__(self) -> int:
         """How many things it remembers from reconcile to reconcile."""
@@ -228,12 +233,25 @@ class Reporter:
         quiet_until = QUIET_SECONDS + (last.at if last else 0.0)
         if last and now < quiet_until and not _urgent(before, status, last):
             return quiet_until if difference(before, status) else None
+        (answer,) = self._bulkhead.map(
+            lambda _: self._sent(kind, seen, status),
+            [uid],
+            key=lambda each: each,
+            namespace=lambda _: seen["metadata"].get("namespace") or "",
+        )
+        if answer is None:
+            return now + _LATE_SECONDS
+        if answer is _Sent.WRITTEN:
+            self._written[uid] = _Written(now, _counted(status))
+        return now + _RETRY_SECONDS if answer is _Sent.CONFLICT else None
+
+    def _sent(self, kind: Kind, seen: JSON, status: JSON) -> _Sent:
+        """A webhook may take as long as it likes, and executors of others are gated: not all answers are waited for."""
         try:
-            if write_status(self._client, kind, seen, status) is not None:
-                self._written[uid] = _Written(now, _counted(status))
+            written = write_status(self._client, kind, seen, status)
         except Conflict as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
-            return now + _RETRY_SECONDS
+            return _Sent.CONFLICT
         except NotFound as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
         except KubeError as error:
@@ -241,7 +259,18 @@ class Reporter:
             if error.of_server:
                 raise
             _LOG.warning("status of %s was not written: %s", seen["metadata"]["name"], error)
-        return None
+        else:
+            return _Sent.NOT_NEEDED if written is None else _Sent.WRITTEN
+        return _Sent.REFUSED
+
+
+class _Sent(Enum):
+    """What came of a status."""
+
+    WRITTEN = "written"
+    NOT_NEEDED = "not needed"
+    CONFLICT = "conflict"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)

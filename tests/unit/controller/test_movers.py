@@ -234,6 +234,27 @@ def test_an_eviction_that_takes_long_is_not_waited_for_and_nothing_is_decided_be
     assert pool.phase("m1") == ("Leaving", "DisruptionBudget")
 
 
+def test_a_status_that_takes_long_is_not_waited_for_and_nothing_is_decided_before_its_answer(pool: Stage) -> None:
+    """A webhook may take as long as it likes for statuses, too."""
+    let, answer = Event(), pool.answer
+
+    def slowly(asked: Asked) -> Answer:
+        if asked.method == "PATCH" and "/executormoves/" in asked.path:
+            let.wait(30)
+        return answer(asked)
+
+    pool.script.by = slowly
+    began = time.monotonic()
+    pool.run()
+    assert time.monotonic() - began < 10.0
+    assert pool.run() == pool.now + 1.0
+    assert pool.moves["m1"].get("status") is None
+    let.set()
+    wait_until(
+        lambda: pool.run() is not None and pool.phase("m1")[0] == "Leaving", what="it goes on", timeout_seconds=10
+    )
+
+
 def test_an_eviction_that_fails_for_another_reason_is_not_laid_to_a_budget(pool: Stage) -> None:
     pool.refusals["/eviction"] = Answer(403, {"reason": "Forbidden", "message": "may not create pods/eviction"})
     pool.run()

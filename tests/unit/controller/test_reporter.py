@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.controller.crowd import topology_resource
-from tests.unit.kube.scripted import Answer, Scripted, scripted
+from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 STALLS = Finding("team/clicks", ConditionReason.SELECTOR_MATCHES_DRIVER, "mend it", stalls=True)
@@ -400,6 +402,26 @@ def test_a_topology_that_stalls_says_in_its_status_what_to_mend(stage: Stage) ->
 def test_a_finding_about_a_topology_that_is_gone_brings_no_event(stage: Stage) -> None:
     stage.report(findings=(Finding("team/gone", ConditionReason.UNKNOWN_COMPONENT, "add it"),))
     assert stage.events() == []
+
+
+def test_a_status_that_takes_long_is_not_waited_for_and_not_sent_twice(stage: Stage) -> None:
+    """A webhook may take as long as it likes, and executors of others are gated meanwhile."""
+    let = Event()
+
+    def slowly(asked: Asked) -> Answer:
+        if "/sparktopologies/" in asked.path:
+            let.wait(30)
+        return Answer()
+
+    stage.script.by = slowly
+    began = time.monotonic()
+    assert stage.report(findings=(STALLS,), topologies=(a_topology(),)) == NOW + 5.0
+    assert stage.report(findings=(STALLS,), topologies=(a_topology(),)) == NOW + 5.0
+    took_seconds = time.monotonic() - began
+    sent = [asked for asked in stage.script.asked if "/sparktopologies/" in asked.path]
+    let.set()
+    assert took_seconds < 10.0
+    assert len(sent) == 1
 
 
 @pytest.mark.parametrize(
