@@ -252,8 +252,8 @@ class Actuator:
             logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
             self._post(_mover(move), EventReason.MOVE_DECIDED, "Move", words)
-        elif _has_ended(found) or (found.get("spec") or {}).get("policyName") != context.name:
-            words = f"ExecutorMove {name} is in its place, and has ended or is another policy's; delete it"
+        elif _has_ended(found) or not _is_the_same(found, body):
+            words = f"ExecutorMove {name} is in its place, and has ended or is another one; delete it"
             self._close(context, move, words, note=words)
 
     def _close(self, context: Context, move: PlannedMove, why: str, *, note: str) -> None:
@@ -307,6 +307,14 @@ def move_name(move: PlannedMove, known: Iterable[Move]) -> str:
     last_milliseconds = round(1000 * max((end for end in ends if end is not None), default=0.0))
     digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}/{last_milliseconds}".encode()).hexdigest()[:10]
     return f"{move.pod[:200].rstrip('-.')}-{digest}"
+
+
+def _is_the_same(found: JSON, wanted: JSON) -> bool:
+    """As after a crash right behind its creation. A user may have created another one of that name."""
+    there, spec = found.get("spec") or {}, wanted["spec"]
+    if any(there.get(key) != spec[key] for key in ("policyName", "executor", "sourceNodeName", "targetNodeName")):
+        return False
+    return bool((there.get("reason") or {}).get("strategy") == spec["reason"]["strategy"])
 
 
 def _has_ended(found: JSON) -> bool:

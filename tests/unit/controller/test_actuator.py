@@ -509,25 +509,40 @@ def test_no_name_comes_again_while_the_move_that_had_it_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "phase", "events"),
+    ("phase", "other", "in_the_way"),
     [
-        pytest.param("streaming", "Expired", ["MoveNotCreated"], id="ended"),
-        pytest.param("streaming", "Approved", [], id="open"),
-        pytest.param("streaming", None, [], id="new"),
-        pytest.param("another", None, ["MoveNotCreated"], id="another policy's"),
+        pytest.param("Expired", {}, True, id="ended"),
+        pytest.param("Approved", {}, False, id="open"),
+        pytest.param(None, {}, False, id="new"),
+        pytest.param(None, {"policyName": "another"}, True, id="another policy's"),
+        pytest.param(None, {"executor": {"pod": "spark-1-exec-9", "uid": "uid-9"}}, True, id="another executor's"),
+        pytest.param(None, {"targetNodeName": "mild"}, True, id="to another node"),
+        pytest.param(None, {"reason": {"strategy": "Manual"}}, True, id="by hand"),
+        pytest.param(None, {"reason": None}, True, id="by hand, without a reason"),
     ],
 )
 def test_a_move_of_that_name_that_is_there_is_not_counted_and_told_of_if_it_is_in_the_way(
-    pool: Stage, tmp_path: Path, policy: str, phase: str | None, events: list[str]
+    pool: Stage, tmp_path: Path, *, phase: str | None, other: JSON, in_the_way: bool
 ) -> None:
+    """A user may create it: the same executor would be chosen in each pass, and no others."""
     pool.refusals["/executormoves"] = Answer(409, {"reason": "AlreadyExists", "message": "already exists"})
     status = {"status": {"phase": phase}} if phase else {}
-    there = Answer(body={"metadata": {"name": "m1"}, "spec": {"policyName": policy}, **status})
+    wanted: list[JSON] = []
     answer = pool.script.by
     assert answer is not None
-    pool.script.by = lambda asked: there if asked.method == "GET" else answer(asked)
-    ordered(pool, tmp_path)
-    assert [event["reason"] for event in posted(pool)] == events
+
+    def there(asked: Asked) -> Answer:
+        if asked.path.split("?")[0].endswith("/executormoves"):
+            wanted.append(asked.body)
+        if asked.method != "GET":
+            return answer(asked)
+        return Answer(body={"metadata": {"name": "m1"}, "spec": {**wanted[0]["spec"], **other}, **status})
+
+    pool.script.by = there
+    actuator, context = acting(pool, tmp_path)
+    actuator.create_moves(context, Plan(moves=(MOVE,)))
+    assert [event["reason"] for event in posted(pool)] == ["MoveNotCreated"] * in_the_way
+    assert set(actuator.closed_namespaces()) == ({"analytics"} if in_the_way else set())
     assert pool.metric("ballast_decisions_total", kind="move") is None
 
 
