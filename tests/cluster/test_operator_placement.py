@@ -221,6 +221,22 @@ def test_what_the_pool_has_no_room_for_goes_unpinned_and_is_seen_by_autoscalers(
         assert mine.nodes_of(placed).total() == 2
 
 
+def test_executors_go_where_no_pod_of_another_user_keeps_them_away(installed: Installation) -> None:
+    """kube-scheduler heeds anti-affinity both ways: in the zone of their driver, no executor could run."""
+    term = {"labelSelector": {"matchLabels": {names.SPARK_ROLE: "executor"}}, "topologyKey": ZONE_LABEL}
+    lonely = {
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "namespaceSelector": {}}]}
+    }
+    with pool(installed.testbed, "kept-away", zones()) as mine, pool(installed.testbed, "kept-away-by") as others:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s"})
+        mine.executor(0, role="driver", gates=(), nodeName=mine.node("a1"))
+        others.executor(0, role="other", gates=(), nodeName=mine.node("a2"), affinity=lonely, cpu="1m")
+        placed = mine.executors(2)
+        nodes = mine.nodes_of(placed)
+        assert {node[0] for node in nodes} == {"b"}, nodes
+        assert required_labels(mine.pod(placed[0])) == {ZONE_LABEL: ["b"]}
+
+
 @pytest.mark.parametrize("role", ["driver", "other"])
 def test_a_pod_that_shares_the_executors_template_is_not_held(installed: Installation, role: str) -> None:
     with pool(installed.testbed, f"role-{role}", zones()) as mine:
