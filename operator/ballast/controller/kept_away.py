@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ballast.kube import names
 from ballast.kube.anti_affinity import Labels, Term
@@ -15,33 +15,43 @@ MOST_TRIED = 20_000
 """Times that terms of one namespace's pods are tried on others in a pass. Then they are left out: both are a tenant's
 to create, and gated executors of others wait for the pass.
 """
-_Alike = tuple[object, ...]
+Keeping = Mapping[tuple[str, Term], Iterable[str]]
+"""By namespace and term, the nodes of pods that have it."""
+_Places = dict[tuple[str, Term], set[str]]
 
 
 class KeptAway:
     """`namespaces`: labels of each. Executors that differ by their number alone are looked up once."""
 
-    def __init__(self, pods: Iterable[Pod], nodes: Iterable[NodeFacts], namespaces: Mapping[str, Labels]) -> None:
+    def __init__(
+        self, pods: Iterable[Pod], others: Keeping, nodes: Iterable[NodeFacts], namespaces: Mapping[str, Labels]
+    ) -> None:
         self._namespaces = namespaces
-        self._places: dict[str, dict[Term, set[str]]] = defaultdict(lambda: defaultdict(set))
-        """By namespace and term, the places in which pods have it."""
+        self._by_name: dict[str, _Places] = defaultdict(lambda: defaultdict(set))
+        """By the namespace that terms are about: most are about their own."""
+        self._by_selector: _Places = defaultdict(set)
         self._tried: Counter[str] = Counter()
         """By namespace of the terms."""
-        self._known: dict[_Alike, tuple[Requirement, ...]] = {}
-        keeping = [pod for pod in pods if pod.anti_affinity and pod.node is not None and not pod.ended]
-        labels = {node.name: node.labels for node in nodes} if keeping else {}
-        for pod in keeping:
-            there = labels.get(pod.node or "", {})
-            for term in pod.anti_affinity:
-                if term.level in there:
-                    self._places[pod.namespace][term].add(there[term.level])
+        self._known: dict[tuple[object, ...], tuple[Requirement, ...]] = {}
+        found = [*_keeping(pods), *((*key, node) for key, on in others.items() for node in on)]
+        labels = {node.name: node.labels for node in nodes} if found else {}
+        for namespace, term, node in found:
+            if (place := labels.get(node, {}).get(term.level)) is not None:
+                self._add(namespace, term, place)
+
+    def _add(self, namespace: str, term: Term, place: str) -> None:
+        if term.namespace_selector is not None:
+            self._by_selector[namespace, term].add(place)
+            return
+        for name in term.namespaces:
+            self._by_name[name][namespace, term].add(place)
 
     def demands(self, pod: Pod) -> tuple[Requirement, ...]:
         """What has to hold of a node for this pod to be there.
 
         Not by terms that it has as well: it keeps away those that are like it, and is placed by preference.
         """
-        if not self._places:
+        if not self._by_selector and pod.namespace not in self._by_name:
             return ()
         labels = (pair for pair in pod.labels.items() if pair[0] != names.SPARK_EXECUTOR_ID)
         key = (pod.namespace, pod.anti_affinity, *labels)
@@ -51,11 +61,17 @@ class KeptAway:
 
     def _looked_up(self, pod: Pod) -> tuple[Requirement, ...]:
         barred: dict[str, set[str]] = defaultdict(set)
-        for namespace, terms in self._places.items():
-            self._tried[namespace] += len(terms)
-            if self._tried[namespace] > MOST_TRIED:
-                continue
-            for term, places in terms.items():
-                if term not in pod.anti_affinity and term.concerns(pod.namespace, pod.labels, self._namespaces):
+        for table in (self._by_name.get(pod.namespace, {}), self._by_selector):
+            for (namespace, term), places in table.items():
+                self._tried[namespace] += 1
+                if self._tried[namespace] > MOST_TRIED or term in pod.anti_affinity:
+                    continue
+                if term.concerns(pod.namespace, pod.labels, self._namespaces):
                     barred[term.level] |= places
         return tuple(Requirement(level, "NotIn", tuple(sorted(barred[level]))) for level in sorted(barred))
+
+
+def _keeping(pods: Iterable[Pod]) -> Iterator[tuple[str, Term, str]]:
+    for pod in pods:
+        if pod.anti_affinity and pod.node is not None and not pod.ended:
+            yield from ((pod.namespace, term, pod.node) for term in pod.anti_affinity)

@@ -187,7 +187,7 @@ class _Pass:
         self._membership, self._clock, self._metrics = membership, clock, metrics
         self._requested = Requested(lists.others.requested)
         self._with_more: dict[tuple[int, object, object], Constraints] = {}
-        self._kept_away = KeptAway(lists.pods, lists.nodes, lists.namespaces)
+        self._kept_away = KeptAway(lists.pods, lists.others.keeping, lists.nodes, lists.namespaces)
         self._ends: dict[str, list[Pod]] = defaultdict(list)
         self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._applications: dict[str, set[str]] = defaultdict(set)

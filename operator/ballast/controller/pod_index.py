@@ -1,7 +1,6 @@
 """What the cluster state knows of pods, kept so that a pass need not walk over all of them.
 
-Executors, drivers, gated pods, pods that wait for a node, and pods that keep others away by required anti-affinity are
-handed to a pass one by one. All others only take room
+Executors, drivers, gated pods and pods that wait for a node are handed to a pass one by one. All others only take room
 on their nodes and may be the fixed end of a topology: of them a pass gets sums by node, and the pods of the namespaces
 that it asks for.
 """
@@ -9,7 +8,7 @@ that it asks for.
 from __future__ import annotations
 
 import marshal
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from ballast.controller.failures import Failure, failure
 from ballast.controller.quota import DEMAND_BYTES, EndedQuota, LabelQuota, TemplateQuota
 from ballast.kube import names
+from ballast.kube.anti_affinity import Term
 from ballast.kube.document import LONGEST_KEPT_BYTES
 from ballast.kube.pods import Pod, Requested
 from ballast.kube.shared_values import SharedValues
@@ -36,6 +36,8 @@ class OtherPods:
     """Sums of requests, by node."""
     by_namespace: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
     """The pods themselves, of the namespaces that were asked for."""
+    keeping: Mapping[tuple[str, Term], frozenset[str]] = field(default_factory=dict)
+    """Nodes of those that keep others away by required anti-affinity, by namespace and term."""
 
 
 class PodIndex:
@@ -54,6 +56,8 @@ class PodIndex:
         self._on_node: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._sums: dict[str, Resources] = {}
         self._stale_sums: set[str] = set()
+        self._keeping: dict[tuple[str, Term], Counter[str]] = defaultdict(Counter)
+        """How many of the other pods on each node keep others away, by namespace and term."""
         self._labels: SharedValues[Mapping[str, str]] = SharedValues()
         self._affinities: SharedValues[Mapping[str, Any]] = SharedValues()
         self._label_quota, self._demand_quota = LabelQuota(), TemplateQuota(DEMAND_BYTES)
@@ -91,7 +95,8 @@ class PodIndex:
             self._sum(node)
         self._stale_sums.clear()
         by_namespace = {name: tuple(self._others[name].values()) for name in namespaces if name in self._others}
-        return OtherPods(dict(self._sums), by_namespace)
+        keeping = {key: frozenset(nodes) for key, nodes in self._keeping.items()}
+        return OtherPods(dict(self._sums), by_namespace, keeping)
 
     def slim(self, pod: Pod) -> Pod:
         """The pod, with labels and affinity that it shares with others of its template: there may be 100 000 pods.
@@ -148,6 +153,8 @@ class PodIndex:
         if pod.node is not None:
             self._on_node[pod.node][pod.uid] = pod
             self._stale_sums.add(pod.node)
+            for term in () if pod.ended else pod.anti_affinity:
+                self._keeping[pod.namespace, term][pod.node] += 1
 
     def _forget(self, pod: Pod) -> None:
         for value in _demands(pod):
@@ -158,6 +165,16 @@ class PodIndex:
         if pod.node is not None:
             _take_out(self._on_node, pod.node, pod.uid)
             self._stale_sums.add(pod.node)
+            for term in () if pod.ended else pod.anti_affinity:
+                self._keeps_no_more((pod.namespace, term), pod.node)
+
+    def _keeps_no_more(self, key: tuple[str, Term], node: str) -> None:
+        nodes = self._keeping[key]
+        nodes[node] -= 1
+        if not nodes[node]:
+            del nodes[node]
+        if not nodes:
+            del self._keeping[key]
 
     def _sum(self, node: str) -> None:
         pods = self._on_node.get(node)
@@ -182,9 +199,7 @@ def _size(demand: Any) -> int:
 
 
 def _is_single(pod: Pod) -> bool:
-    if pod.executor is not None or pod.is_driver or pod.held is not None:
-        return True
-    return not pod.ended and (pod.node is None or bool(pod.anti_affinity))
+    return pod.executor is not None or pod.is_driver or pod.held is not None or (pod.node is None and not pod.ended)
 
 
 def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:

@@ -440,11 +440,29 @@ def test_a_move_that_is_changed_all_the_time_leaves_the_objects_confirmed() -> N
         assert found.state.verify()
 
 
-def test_a_pod_that_keeps_others_away_from_its_node_is_handed_to_a_pass() -> None:
+def test_where_other_pods_keep_executors_away_is_known_as_long_as_they_are_there() -> None:
+    """Many pods of a cluster have anti-affinity: a pass is told of their terms, and not of each of them."""
     term = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    with observed(pod("lonely", node="node-1", affinity=affinity), pod("other", node="node-1")) as found:
-        assert [each.name for each in found.state.look().lists.pods] == ["lonely"]
+    lonely = [pod(f"lonely-{n}", node="node-1", affinity=affinity) for n in range(2)]
+    with observed(*lonely, executor(1, gates=[GATE]), pod("other", node="node-1")) as found:
+        watch = found.cluster.server("pods").next_watch()
+
+        def known() -> list[set[str]]:
+            lists = found.state.look().lists
+            assert [each.name for each in lists.pods][:1] == ["spark-1-exec-1"]
+            seen = observe(lists, Policy("x"), pool=Pool(), topologies=[], clock=GateClock(), now=CREATED_AT)
+            assert [set(each.values) for each in seen.snapshot.executors[0].constraints.kept_away] == [
+                set(nodes) for nodes in lists.others.keeping.values()
+            ]
+            return [set(nodes) for nodes in lists.others.keeping.values()]
+
+        assert known() == [{"node-1"}]
+        for number, each in enumerate(lonely):
+            watch.send("DELETED", identified(each, 200 + number))
+            watch.send("ADDED", identified(executor(5 + number), 300 + number))
+            found.await_notice()
+            assert known() == ([{"node-1"}] if number == 0 else [])
 
 
 def test_an_object_that_cannot_be_parsed_is_named_and_the_others_are_read() -> None:
