@@ -6,7 +6,7 @@ import itertools
 import logging
 import queue
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,6 +23,8 @@ _NOTE_LIMIT_BYTES = 1024
 _KEPT = 4096
 _MOST_WAITING = 2048
 """Notices that wait to be posted."""
+_MOST_OF_ONE = 256
+"""Of these, about objects of one namespace: a user may have thousands that bring about one in each pass."""
 _BURST, _REFILL_SECONDS = 25, 1.0
 """Events that the objects of one namespace may bring about at once, and until they may bring about one more."""
 _MOST_ALLOWANCES = 10_000
@@ -163,12 +165,18 @@ class QueuedEventRecorder(EventRecorder):
     ) -> None:
         super().__init__(client, instance=instance, clock=clock, on_error=on_error)
         self._waiting: queue.Queue[Notice | None] = queue.Queue(_MOST_WAITING)
+        self._queued: Counter[str] = Counter()
+        """How many wait, by namespace."""
+        self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._drain, name="events", daemon=True)
         self._thread.start()
 
     def post(self, notice: Notice) -> None:
-        with suppress(queue.Full):
-            self._waiting.put_nowait(_with_short_note(notice))
+        namespace = notice.regarding.namespace or ""
+        with self._counting, suppress(queue.Full):
+            if self._queued[namespace] < _MOST_OF_ONE:
+                self._waiting.put_nowait(_with_short_note(notice))
+                self._queued[namespace] += 1
 
     def close(self, *, within_seconds: float = 1.0) -> None:
         """Post what waits, as far as that is done in time."""
@@ -178,6 +186,8 @@ class QueuedEventRecorder(EventRecorder):
 
     def _drain(self) -> None:
         while (notice := self._waiting.get()) is not None:
+            with self._counting:
+                self._queued -= Counter((notice.regarding.namespace or "",))
             try:
                 super().post(notice)
             except Exception:  # noqa: BLE001 -- it is logged, and the thread goes on with the next notice

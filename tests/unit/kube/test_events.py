@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, QueuedEventRecorder, Regarding, _shortened
 from ballast.kube.kinds import NODE, POD
-from tests.unit.kube.scripted import Answer, scripted
+from tests.unit.kube.scripted import Answer, Asked, scripted
 
 OK = Answer(201)
 BUSY = Answer(429, {"message": "limit reached on type Namespace"}, {"Retry-After": "2"})
@@ -114,6 +115,27 @@ def test_a_notice_that_brings_about_an_unforeseen_error_does_not_keep_back_the_n
         recorder.post(notice(2))
         recorder.close(within_seconds=30)
     assert len(script.asked) == 1
+
+
+def test_thousands_of_notices_of_one_namespace_leave_room_for_those_of_others(tmp_path: Path) -> None:
+    let = threading.Event()
+
+    def slowly(asked: Asked) -> Answer:
+        del asked
+        let.wait(20)
+        return OK
+
+    with scripted(OK) as script:
+        script.by = slowly
+        recorder = QueuedEventRecorder(
+            script.client(tmp_path), instance="one", clock=lambda: 1_800_000_000.0, on_error=lambda _: None
+        )
+        for number in range(3000):
+            recorder.post(notice(number, "junk"))
+        recorder.post(notice(1))
+        let.set()
+        recorder.close(within_seconds=30)
+        assert [asked.body["metadata"]["namespace"] for asked in script.asked] == ["junk"] * 25 + ["analytics"]
 
 
 def test_an_event_about_a_move_names_the_node_that_it_relates_to(tmp_path: Path) -> None:
