@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from ballast.kube import names
 from ballast.kube.anti_affinity import Labels, Term
@@ -17,7 +18,8 @@ to create, and gated executors of others wait for the pass.
 """
 Keeping = Mapping[tuple[str, Term], Iterable[str]]
 """By namespace and term, the nodes of pods that have it."""
-_Places = dict[tuple[str, Term], set[str]]
+_Places = dict[str, dict[Term, set[str]]]
+"""By namespace of the terms, and by term."""
 
 
 class KeptAway:
@@ -27,9 +29,9 @@ class KeptAway:
         self, pods: Iterable[Pod], others: Keeping, nodes: Iterable[NodeFacts], namespaces: Mapping[str, Labels]
     ) -> None:
         self._namespaces = namespaces
-        self._by_name: dict[str, _Places] = defaultdict(lambda: defaultdict(set))
+        self._by_name: dict[str, _Places] = defaultdict(dict)
         """By the namespace that terms are about: most are about their own."""
-        self._by_selector: _Places = defaultdict(set)
+        self._by_selector: _Places = {}
         self._tried: Counter[str] = Counter()
         """By namespace of the terms."""
         self._known: dict[tuple[object, ...], tuple[Requirement, ...]] = {}
@@ -41,10 +43,10 @@ class KeptAway:
 
     def _add(self, namespace: str, term: Term, place: str) -> None:
         if term.namespace_selector is not None:
-            self._by_selector[namespace, term].add(place)
+            _note(self._by_selector, namespace, term, place)
             return
         for name in term.namespaces:
-            self._by_name[name][namespace, term].add(place)
+            _note(self._by_name[name], namespace, term, place)
 
     def demands(self, pod: Pod) -> tuple[Requirement, ...]:
         """What has to hold of a node for this pod to be there.
@@ -62,13 +64,21 @@ class KeptAway:
     def _looked_up(self, pod: Pod) -> tuple[Requirement, ...]:
         barred: dict[str, set[str]] = defaultdict(set)
         for table in (self._by_name.get(pod.namespace, {}), self._by_selector):
-            for (namespace, term), places in table.items():
-                self._tried[namespace] += 1
-                if self._tried[namespace] > MOST_TRIED or term in pod.anti_affinity:
-                    continue
-                if term.concerns(pod.namespace, pod.labels, self._namespaces):
-                    barred[term.level] |= places
+            for namespace, terms in table.items():
+                for term, places in self._to_try(namespace, terms):
+                    if term not in pod.anti_affinity and term.concerns(pod.namespace, pod.labels, self._namespaces):
+                        barred[term.level] |= places
         return tuple(Requirement(level, "NotIn", tuple(sorted(barred[level]))) for level in sorted(barred))
+
+    def _to_try(self, namespace: str, terms: Mapping[Term, set[str]]) -> Iterator[tuple[Term, set[str]]]:
+        """As many as are left of MOST_TRIED."""
+        left = max(0, MOST_TRIED - self._tried[namespace])
+        self._tried[namespace] += min(left, len(terms))
+        return islice(terms.items(), left)
+
+
+def _note(table: _Places, namespace: str, term: Term, place: str) -> None:
+    table.setdefault(namespace, {}).setdefault(term, set()).add(place)
 
 
 def _keeping(pods: Iterable[Pod]) -> Iterator[tuple[str, Term, str]]:

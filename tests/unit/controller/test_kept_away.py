@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from ballast.controller.kept_away import MOST_TRIED, KeptAway
+from ballast.kube.anti_affinity import Term
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
+from ballast.model import Requirement
+from tests.unit.kube.builders import executor, node
+
+NODES = [NodeReader().read(node("node-1"))]
+HOST = "kubernetes.io/hostname"
+
+
+class _Counted(Mapping[Term, set[str]]):
+    """Terms, and how many of them were looked at."""
+
+    def __init__(self, terms: Mapping[Term, set[str]]) -> None:
+        self._terms, self.taken = terms, 0
+
+    def __getitem__(self, key: Term) -> set[str]:
+        return self._terms[key]
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def __iter__(self) -> Iterator[Term]:
+        for term in self._terms:
+            self.taken += 1
+            yield term
+
+
+@pytest.mark.parametrize("selecting", [True, False], ids=["by selector", "by name"])
+def test_terms_that_are_not_tried_any_more_cost_nothing(*, selecting: bool) -> None:
+    """A user may create 40 000 of them, and executors to try them on: others are gated meanwhile."""
+    named = frozenset[str]() if selecting else frozenset({"analytics"})
+    chosen = () if selecting else None
+    terms = [Term(named, chosen, (Requirement("n", "In", (str(number),)),), HOST) for number in range(1000)]
+    away = KeptAway((), {("tenant", term): ("node-1",) for term in terms}, NODES, {"analytics": {}})
+    table = away._by_selector if selecting else away._by_name["analytics"]
+    counted = table["tenant"] = _Counted(table["tenant"])  # type: ignore[assignment]
+    reader = PodReader()
+    found = [away.demands(reader.read(executor(1, labels={"n": str(each)}))) for each in range(100)]
+    assert found == [(Requirement(HOST, "NotIn", ("node-1",)),)] * 20 + [()] * 80
+    assert counted.taken == MOST_TRIED
