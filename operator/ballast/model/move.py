@@ -76,6 +76,8 @@ class Move:
     """It waits for approval, and limits only moves of its own namespace."""
     elsewhere: bool = False
     """Another policy answers for it, so it uses up none of the limits on moves in this one's pool."""
+    unreplaced: bool = False
+    """It ended without a replacement: the application may ask for fewer executors, or can't have them any more."""
     blocked: bool = False
     """Its executor could not be evicted, by a disruption budget or an error."""
 

@@ -104,6 +104,7 @@ def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
         left_at=timings.arriving_at,
         by_hand=orders.by_hand,
         unapproved=move.phase is MovePhase.PROPOSED and not orders.approved,
+        unreplaced=move.phase.ended and move.reason in (MoveReason.NO_REPLACEMENT, MoveReason.TARGET_SHRANK),
         blocked=move.reason in (Reason.DISRUPTION_BUDGET, MoveReason.NOT_EVICTED),
     )
 

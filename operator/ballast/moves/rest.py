@@ -154,7 +154,9 @@ def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
 def _fruitless(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
     """Namespaces in which more moves came to nothing than succeeded; each one more doubles the cooldown.
 
-    Their pods may never go (a finalizer), or their replacements never run. Moves by hand count neither way.
+    Their pods may never go (a finalizer), or their replacements never run. Or these can't even be created, as where a
+    ResourceQuota or LimitRange is stricter than it was: each move would cost the application an executor. Moves by hand
+    count neither way.
     """
     ended: dict[str, list[Move]] = defaultdict(list)
     for move in moves:
@@ -162,8 +164,8 @@ def _fruitless(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[s
             ended[move.namespace].append(move)
     found: dict[str, Objection] = {}
     for namespace, past in ended.items():
-        fruitless = [move.ended_at or 0.0 for move in past if move.phase is MovePhase.FAILED and move.helped is None]
-        excess = len(fruitless) - sum(move.phase is MovePhase.SUCCEEDED for move in past)
+        fruitless = [move.ended_at or 0.0 for move in past if _came_to_nothing(move)]
+        excess = len(fruitless) - sum(move.phase is MovePhase.SUCCEEDED and not move.unreplaced for move in past)
         if excess <= 0:
             continue
         pause = policy.cooldown_seconds * 2 ** min(excess - 1, _MOST_DOUBLINGS)
@@ -171,6 +173,10 @@ def _fruitless(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[s
             why = f"{excess} more of them came to nothing than succeeded"
             found[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest {left_seconds:.0f} s more: {why}"
     return found
+
+
+def _came_to_nothing(move: Move) -> bool:
+    return move.unreplaced or (move.phase is MovePhase.FAILED and move.helped is None)
 
 
 def _unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Iterator[tuple[Move, float]]:

@@ -158,6 +158,11 @@ class TestThePlannersView:
         assert to_move(approved(since=30), source_points_per_core=100.0).started_at == NOW - 30
         assert to_move(proposed(), source_points_per_core=100.0).started_at == NOW - 10
 
+    @pytest.mark.parametrize("reason", [MoveReason.TARGET_SHRANK, MoveReason.NO_REPLACEMENT, MoveReason.HELPED])
+    def test_tells_whether_it_has_no_replacement(self, reason: MoveReason) -> None:
+        seen = to_move(replace(ended(), reason=reason), source_points_per_core=1.0)
+        assert seen.unreplaced is (reason is not MoveReason.HELPED)
+
     def test_tells_what_became_of_it(self) -> None:
         seen = to_move(ended(), source_points_per_core=100.0)
         assert (seen.phase, seen.helped, seen.ended_at) == (MovePhase.FAILED, False, NOW - 3.25)

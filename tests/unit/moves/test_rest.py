@@ -120,6 +120,15 @@ def test_a_namespace_rests_the_longer_the_more_of_its_moves_come_to_nothing(
     assert bool(rest(ended, policy, NOW).namespaces) is rests
 
 
+def test_a_namespace_rests_in_which_executors_that_moved_have_no_replacements() -> None:
+    """A quota or LimitRange may let none be created: one move after the other would take its executors."""
+    moves = [a_move(f"m{i}", topology=f"team/t{i}", helped=None, unreplaced=True, ended_at=NOW) for i in range(2)]
+    policy = MovesPolicy(cooldown_seconds=100.0)
+    assert rest(moves, policy, NOW + 199.0).namespaces.keys() == {"team"}
+    assert rest([*moves, a_move("good")], policy, NOW + 99.0).namespaces.keys() == {"team"}
+    assert rest([*moves, a_move("good"), a_move("better")], policy, NOW).namespaces == {}
+
+
 def test_moves_by_hand_and_those_of_other_pools_let_no_namespace_rest_longer_or_shorter() -> None:
     failed = a_move(phase=MovePhase.FAILED, helped=None, ended_at=NOW)
     by_hand = [a_move(f"h{i}", by_hand=True) for i in range(9)]
