@@ -259,7 +259,7 @@ class _Pass:
                 pinned_at=facts.pinned_at,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
-                by_other_pods=facts.by_other_pods,
+                by_other_pods=facts.by_other_pods or self._kept_away.unsure(pod),
                 unknown_topology=belonging.unknown_topology,
                 usage=self._metrics.executors.get(pod.key),
             )

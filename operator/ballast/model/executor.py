@@ -94,7 +94,9 @@ class Executor:
     """Its namespace, or its own topology label, says so, and not a selector or a pod template alone: only then is
     its replacement held as well, and may it be deleted where its place can't run it."""
     by_other_pods: bool = False
-    """Its pod requires to be near other pods or apart from them: requiring a zone as well could leave it none."""
+    """Its pod requires to be near other pods or apart from them, or more may keep it away than were looked at:
+    requiring a zone as well could leave it none.
+    """
     unknown_topology: str = ""
     """What its topology label names, where there is no SparkTopology of that name; else empty."""
     usage: ExecutorUsage | None = None

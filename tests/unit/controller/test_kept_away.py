@@ -43,6 +43,8 @@ def test_terms_that_are_not_tried_any_more_cost_nothing(*, selecting: bool) -> N
     table = away._by_selector if selecting else away._by_name["analytics"]
     counted = table["tenant"] = _Counted(table["tenant"])  # type: ignore[assignment]
     reader = PodReader()
-    found = [away.demands(reader.read(executor(1, labels={"n": str(each)}))) for each in range(100)]
+    executors = [reader.read(executor(1, labels={"n": str(each)})) for each in range(100)]
+    found = [away.demands(each) for each in executors]
+    assert [away.unsure(each) for each in executors] == [False] * 20 + [True] * 80, "these are placed by preference"
     assert found == [(Requirement(HOST, "NotIn", ("node-1",)),)] * 20 + [()] * 80
     assert counted.taken == MOST_TRIED

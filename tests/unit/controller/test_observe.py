@@ -211,6 +211,7 @@ def test_terms_of_one_namespace_are_tried_so_often_and_those_of_others_count(mon
         each["metadata"]["name"] = each["metadata"]["uid"] = f"lonely-{number}"
     seen = look(executor(1, gates=[GATE]), *many, keeping_away(node="node-2", namespace="kafka")).snapshot
     assert [each.values for each in seen.executors[0].constraints.kept_away] == [("b",)]
+    assert seen.executors[0].by_other_pods, "it is tied to no place: not all that keeps it away is known"
 
 
 def test_an_executor_that_requires_a_spread_over_zones_is_known() -> None:
