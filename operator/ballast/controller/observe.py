@@ -43,6 +43,8 @@ from ballast.model import (
 )
 
 _LOG = logging.getLogger(__name__)
+_MOST_ALIKE = 10
+"""Findings of one reason about one topology."""
 _MOST_NAMED = 12
 """Other topologies that a message names."""
 
@@ -328,7 +330,7 @@ class _Pass:
             *self._untried_findings(topology),
             *remarks(topology, rates=rates, queries_allowed=self._pool.topology_queries),
         ]
-        return replace(view, components=(*view.components, *extra)), [*found, *said]
+        return replace(view, components=(*view.components, *extra)), _few([*found, *said])
 
     def _untried_findings(self, topology: SparkTopology) -> Iterator[Finding]:
         selects = any(component.selector is not None for component in topology.spec.components)
@@ -353,6 +355,17 @@ class _Pass:
         return Surroundings(
             self._ends, locate, levels=len(levels.ordered), external_namespaces=self._pool.external_namespaces
         )
+
+
+def _few(findings: Iterable[Finding]) -> list[Finding]:
+    """The first ones of each reason: a user's topologies may have 50 000, of which each pass posts Events."""
+    alike: Counter[ConditionReason] = Counter()
+    found = []
+    for each in findings:
+        alike[each.reason] += 1
+        if alike[each.reason] <= _MOST_ALIKE:
+            found.append(each)
+    return found
 
 
 def _stray_findings(key: str, strays: set[str]) -> list[Finding]:

@@ -555,3 +555,10 @@ def test_an_external_component_that_is_not_looked_for_says_so(monkeypatch: pytes
     )
     (finding,) = found.findings
     assert finding.message.startswith("component kafka-many: not looked for, because topologies of namespace analytics")
+
+
+def test_of_one_reason_a_topology_has_ten_findings() -> None:
+    """Each pass posts Events of them, and a user may have thousands of topologies."""
+    missing = [{"name": f"x{n}", "external": {"selector": {"matchLabels": {"app": "none"}}}} for n in range(30)]
+    found = look(topologies=[topology(components=[{"name": "ingest"}, *missing])]).findings
+    assert [each.reason for each in found] == ["ExternalNotFound"] * 10
