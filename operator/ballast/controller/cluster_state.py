@@ -76,7 +76,8 @@ class ClusterState:
         self._client, self._monotonic, self._timing = client, monotonic, timing or Timing()
         self._notify = notify
         self._index = PodIndex(notify=notify, gated=gated, failed=failed)
-        reader, nodes = PodReader(), NodeReader()
+        offered: set[str] = set()
+        reader, nodes = PodReader(offered=offered), NodeReader(offered)
         self._pods = self._informer(
             Query(kinds.POD), lambda raw: self._index.slim(reader.read(raw)), self._index.changed
         )

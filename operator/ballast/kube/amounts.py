@@ -13,8 +13,9 @@ from ballast.model import Resources
 
 _Amounts = dict[str, float]
 MOST_KINDS = 100
-"""Of extended resources that are read of one pod or node. No node has so many, so a pod that asks for more fits into
-none, whichever are read."""
+"""Of extended resources that are read of one pod or node. No node has so many, and kube-scheduler finds none for a pod
+that asks for more. Its author may bind it to one, whose kubelet passes over those that it does not have.
+"""
 _MOST_QUANTITIES = 50_000
 _LONGEST_QUANTITY = 32
 
@@ -23,9 +24,12 @@ class AmountReader:
     """Reads quantities, each distinct text once; pods of one template share one value.
 
     Not safe for threads: one reader belongs to one pass at a time.
+
+    `offered`: kinds that nodes have; what is read of nodes adds to it. Of a pod's, they come first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, offered: set[str] | None = None) -> None:
+        self._offered = set[str]() if offered is None else offered
         self._quantities: dict[str, float] = {}
         self._requests: SharedValues[Resources] = SharedValues()
 
@@ -45,7 +49,8 @@ class AmountReader:
 
     def allocatable(self, node: JSON) -> Resources:
         amounts = self.amounts((node.get("status") or {}).get("allocatable"))
-        return _resources(amounts, pods=amounts.pop("pods", 0.0))
+        self._offered.update(amounts)
+        return self._resources(amounts, pods=amounts.pop("pods", 0.0))
 
     def requests(self, pod: JSON) -> Resources:
         """What the scheduler reserves for the pod.
@@ -56,7 +61,14 @@ class AmountReader:
         has said that its node can never give the new one (a user may ask for any).
         """
         spec, status = pod["spec"], pod.get("status") or {}
-        return self._requests.of(_key(spec, status), lambda: _resources(self._pod_amounts(spec, status), pods=1.0))
+        return self._requests.of(_key(spec, status), lambda: self._resources(self._pod_amounts(spec, status), pods=1.0))
+
+    def _resources(self, amounts: _Amounts, *, pods: float) -> Resources:
+        cpu_cores, memory_bytes = amounts.pop("cpu", 0.0), amounts.pop("memory", 0.0)
+        extended = sorted((name, amount) for name, amount in amounts.items() if amount)
+        if len(extended) > MOST_KINDS:
+            extended = sorted(sorted(extended, key=lambda each: each[0] not in self._offered)[:MOST_KINDS])
+        return Resources(cpu_cores, memory_bytes, pods, tuple(extended))
 
     def _pod_amounts(self, spec: JSON, status: JSON) -> _Amounts:
         actual = {
@@ -116,9 +128,3 @@ def _sum(parts: Iterable[_Amounts]) -> _Amounts:
 
 def _largest(one: _Amounts, other: _Amounts) -> _Amounts:
     return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in one.keys() | other.keys()}
-
-
-def _resources(amounts: _Amounts, *, pods: float) -> Resources:
-    cpu_cores, memory_bytes = amounts.pop("cpu", 0.0), amounts.pop("memory", 0.0)
-    extended = sorted((name, amount) for name, amount in amounts.items() if amount)
-    return Resources(cpu_cores, memory_bytes, pods, tuple(extended[:MOST_KINDS]))

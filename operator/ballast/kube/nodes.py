@@ -50,8 +50,10 @@ class NodeFacts:
 
 
 class NodeReader:
-    def __init__(self) -> None:
-        self._amounts = AmountReader()
+    """`offered`: what nodes have is added to these kinds of resources."""
+
+    def __init__(self, offered: set[str] | None = None) -> None:
+        self._amounts = AmountReader(offered)
 
     def read(self, node: JSON) -> NodeFacts:
         metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}

@@ -164,11 +164,12 @@ class PodReader:
     """Reads pods' JSON. Keeps what pods of one template share; not safe for threads.
 
     `decommission_script`: the end of the preStop command by which Spark's decommissioning hook is known
-    (Spark's spark.kubernetes.decommission.script, /opt/decom.sh by default).
+    (Spark's spark.kubernetes.decommission.script, /opt/decom.sh by default). `offered`: kinds of resources that nodes
+    have, as a NodeReader adds them.
     """
 
-    def __init__(self, *, decommission_script: str = "decom.sh") -> None:
-        self._amounts = AmountReader()
+    def __init__(self, *, decommission_script: str = "decom.sh", offered: set[str] | None = None) -> None:
+        self._amounts = AmountReader(offered)
         self._constraints, self._terms = ConstraintReader(), TermReader()
         self._script = decommission_script
 

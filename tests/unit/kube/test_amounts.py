@@ -122,6 +122,17 @@ def test_of_made_up_resources_only_so_many_are_read() -> None:
     assert len(found.extended) == MOST_KINDS
 
 
+def test_made_up_resources_hide_none_that_a_node_has() -> None:
+    """The author of a pod may bind it to a node, whose GPU would look free."""
+    offered: set[str] = set()
+    AmountReader(offered).allocatable(node(allocatable={"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8"}))
+    asked = {**{f"made.up/r{number}": "1" for number in range(10 * MOST_KINDS)}, "nvidia.com/gpu": "8"}
+    found = AmountReader(offered).requests(pod(containers=[{"name": "c", "resources": {"requests": asked}}]))
+    assert dict(found.extended)["nvidia.com/gpu"] == 8.0
+    assert len(found.extended) == MOST_KINDS
+    assert list(found.extended) == sorted(found.extended)
+
+
 def test_allocatable_is_what_the_node_offers() -> None:
     offered = AmountReader().allocatable(node(allocatable={"cpu": "3920m", "memory": "8Gi", "pods": "110", "gpu": "1"}))
     assert offered == Resources(3.92, 8 * GI, 110.0, (("gpu", 1.0),))
