@@ -41,6 +41,11 @@ _UNPLACED_SECONDS = 3600.0
 _MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
+_MOST_URGENT = 10
+"""Writes at once of one object's status, of such as can't wait as long: a user may fail executors, or have a condition
+come and go, in every reconcile."""
+_URGENT_SECONDS = 5.0
+"""Until one more of them may be written."""
 _LATE_SECONDS = 5.0
 """Until the answer to a write is looked for that was not waited for."""
 _RETRY_SECONDS = 1.0
@@ -230,9 +235,8 @@ class Reporter:
         """
         uid, now, before = seen["metadata"]["uid"], self._clock(), seen.get("status") or {}
         last = self._written.get(uid)
-        quiet_until = QUIET_SECONDS + (last.at if last else 0.0)
-        if last and now < quiet_until and not _urgent(before, status, last):
-            return quiet_until if difference(before, status) else None
+        if last and now < (until := last.until(urgent=_urgent(before, status, last))):
+            return until if difference(before, status) else None
         (answer,) = self._bulkhead.map(
             lambda _: self._sent(kind, seen, status),
             [uid],
@@ -242,7 +246,7 @@ class Reporter:
         if answer is None:
             return now + _LATE_SECONDS
         if answer is _Sent.WRITTEN:
-            self._written[uid] = _Written(now, _counted(status))
+            self._written[uid] = _Written(now, _counted(status), 1.0 + (last.still_urgent(now) if last else 0.0))
         return now + _RETRY_SECONDS if answer is _Sent.CONFLICT else None
 
     def _sent(self, kind: Kind, seen: JSON, status: JSON) -> _Sent:
@@ -280,6 +284,17 @@ class _Written:
     at: float
     """Seconds since the epoch."""
     counted: JSON
+    urgent: float = 1.0
+    """Writes that were not a minute apart, this one included, less one for each `_URGENT_SECONDS`."""
+
+    def still_urgent(self, now: float) -> float:
+        return max(0.0, self.urgent - (now - self.at) / _URGENT_SECONDS)
+
+    def until(self, *, urgent: bool) -> float:
+        """When the next one may be written."""
+        if not urgent:
+            return self.at + QUIET_SECONDS
+        return self.at + max(0.0, self.urgent + 1.0 - _MOST_URGENT) * _URGENT_SECONDS
 
 
 def _urgent(before: JSON, after: JSON, last: _Written) -> bool:

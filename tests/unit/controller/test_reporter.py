@@ -216,6 +216,22 @@ def test_an_executor_that_failed_is_told_at_once_lest_it_be_forgotten(stage: Sta
     assert failed == {"namespace": "team", "application": "spark-1", "count": 1, "executors": [7]}
 
 
+def test_executors_that_fail_all_the_time_bring_a_write_every_few_seconds(stage: Stage) -> None:
+    """A user's pods that a kubelet rejects, made again at once, brought one in every reconcile."""
+    seconds = 60
+    for number in range(5 * seconds):
+        stage.now = NOW + number / 5
+        stage.report(failures={("team", "spark-1"): Failed(frozenset({number}), number)})
+    writes = len(stage.patches())
+    assert writes <= 10 + seconds / 5
+    stage.now += 5.0
+    due = stage.report(failures={("team", "spark-1"): Failed(frozenset({999}), 999)})
+    assert (due, len(stage.patches())) == (None, writes + 1)
+    soon = stage.report(failures={("team", "spark-1"): Failed(frozenset({1000}), 1000)})
+    assert soon is not None
+    assert stage.now < soon <= stage.now + 5.0
+
+
 def test_what_an_older_crd_drops_is_not_told_again_and_again(stage: Stage) -> None:
     for _ in range(3):
         stage.report(failures={("team", "spark-1"): Failed(frozenset({7}))})
