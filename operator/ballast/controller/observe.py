@@ -23,7 +23,8 @@ from ballast.controller.surroundings import Surroundings
 from ballast.kube import names
 from ballast.kube.constraint_reader import Volumes
 from ballast.kube.nodes import NodeFacts, model_node
-from ballast.kube.pods import Pod, Requested, SparkExecutor
+from ballast.kube.pods import Pod, SparkExecutor
+from ballast.kube.requested import Requested
 from ballast.model import (
     ConditionReason,
     Constraints,
@@ -204,12 +205,12 @@ class _Pass:
 
     def _walk(self) -> None:
         about = self._pool.namespaces(self._lists.namespaces)
-        # From pods of higher priority kube-scheduler keeps no room: it counts if it is kept from some that are gated.
+        # kube-scheduler gives kept room to pods of higher priority: it counts unless all gated executors are such pods.
         least = min((pod.priority for pod in self._lists.pods if pod.executor and pod.held), default=0)
         for namespace, pods in self._lists.others.by_namespace.items():
             self._ends[namespace] += pods
         for pod in sorted(self._lists.pods, key=lambda pod: (pod.namespace, pod.name)):
-            kept_on = pod.keeps if pod.priority >= least else None
+            kept_on = pod.room_kept_on if pod.priority >= least else None
             self._requested.add(pod, kept_on=kept_on)
             facts = pod.executor
             if facts is None:

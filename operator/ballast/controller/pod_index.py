@@ -18,7 +18,8 @@ from ballast.controller.quota import DEMAND_BYTES, EndedQuota, LabelQuota, Templ
 from ballast.kube import names
 from ballast.kube.anti_affinity import Term
 from ballast.kube.document import LONGEST_KEPT_BYTES
-from ballast.kube.pods import Pod, Requested
+from ballast.kube.pods import Pod
+from ballast.kube.requested import Requested
 from ballast.kube.shared_values import SharedValues
 from ballast.model import Constraints, Resources
 

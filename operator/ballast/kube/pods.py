@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ballast.kube.amounts import AmountReader
 from ballast.kube.anti_affinity import Term, TermReader
 from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
+from ballast.kube.omission import OMISSIONS
 from ballast.model import BINDING_SECONDS, KUBE_SCHEDULER, Constraints, Phase, Resources
 
 _LOG = logging.getLogger(__name__)
@@ -90,14 +91,14 @@ class Pod:
     unschedulable: bool = False
     """Its scheduler has tried it, and no node can take it."""
     awaits_objects: bool = False
-    """kube-scheduler does not try it before its ResourceClaims, or its PodGroup and that one's other pods, exist."""
+    """kube-scheduler does not try it before its ResourceClaims exist, or its PodGroup with all its pods."""
     constraints: Constraints = _UNCONSTRAINED
     """Without volumes. Not read of bound pods that are no executors: nothing depends on them."""
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims it mounts; read like the constraints."""
     priority: int = 0
     anti_affinity: tuple[Term, ...] = ()
-    """Required to other pods; where the pod is on a node, it keeps them away from there."""
+    """Its required terms. Where the pod is on a node, they keep other pods away from there."""
     held: Held | None = None
     """Set while our gate is in the pod, which may be in others than executors: by a pod template they share."""
     nomination: Nomination | None = None
@@ -114,10 +115,10 @@ class Pod:
         return self.nomination.node if self.node is None and self.nomination and self.nomination.ours else None
 
     @property
-    def keeps(self) -> str | None:
+    def room_kept_on(self) -> str | None:
         """The node whose room kube-scheduler keeps for it, as when it preempts pods there that have not gone yet.
 
-        Of executors that Ballast has nominated the planner knows more: whether they are likely to be bound.
+        None for an executor that Ballast has nominated: the planner decides whether that one is likely to be bound.
         """
         if self.nomination is None or not self.waits_for_a_node or (self.executor and self.nomination.ours):
             return None
@@ -135,8 +136,8 @@ class Pod:
         """Whether kube-scheduler is going to look for a node for it next.
 
         A pod that it has found none for may wait for good. So may one for any other scheduler: the pod's spec names
-        it, and it need not exist. So may one that kube-scheduler does not even try, as without a ResourceClaim or a
-        PodGroup: a user could create such pods again and again.
+        it, and it need not exist. So may one whose ResourceClaim or PodGroup is missing, which kube-scheduler does not
+        even try: a user could create such pods again and again.
         """
         untried = not (self.unschedulable or self.awaits_objects) and now - self.created_at < BINDING_SECONDS
         return self.waits_for_a_node and untried and self.scheduler == KUBE_SCHEDULER
@@ -174,26 +175,25 @@ class PodReader:
         self._script = decommission_script
 
     def read(self, pod: JSON) -> Pod:
-        """Without the parts that can't be read: whatever a user writes into one pod must not hide it and those that are
-        listed with it, or gated executors would never be released.
+        """The pod, without the parts that can't be read.
 
-        Each part is left out by itself. One that can't be read must not hide what the pod asks for: its node would look
-        free.
+        Whatever a user writes into one pod must not hide it, or those that are listed with it: gated executors would
+        never be released.
         """
         try:
             return self._read(pod)
         except Exception as error:  # noqa: BLE001 -- whatever is in a pod
             problem = error
-        for part, without in _PARTS:
+        for omission in OMISSIONS:
             try:
-                found = self._read(without(pod))
+                found = self._read(omission.apply(pod))
             except Exception as error:  # noqa: BLE001 -- whatever is in a pod
                 problem = error
             else:
                 metadata = pod["metadata"]
                 words = "%s of %s/%s can't be read, and is left out: %r"
-                _LOG.warning(words, part, metadata.get("namespace"), metadata.get("name"), problem)
-                return found if without is _without_managed_fields else _demanding_unknown(found)
+                _LOG.warning(words, omission.part, metadata.get("namespace"), metadata.get("name"), problem)
+                return found if omission.keeps_demands else _demanding_unknown(found)
         raise problem
 
     def _read(self, pod: JSON) -> Pod:
@@ -303,48 +303,10 @@ def _nominated_by_us(pod: JSON) -> bool:
     return not managers or names.FIELD_MANAGER in managers
 
 
-def _without_managed_fields(pod: JSON) -> JSON:
-    return {**pod, "metadata": {key: value for key, value in pod["metadata"].items() if key != "managedFields"}}
-
-
-_IDENTIFYING = ("nodeName", "schedulingGates", "schedulerName", "preemptionPolicy")
-_ASKING = ("resources", "overhead")
-
-
-def _without_demands(pod: JSON) -> JSON:
-    """Nor its status: what it asks for is left."""
-    spec, status = pod["spec"], pod.get("status") or {}
-    kept = {key: spec[key] for key in (*_IDENTIFYING, *_ASKING) if key in spec}
-    for kind in ("containers", "initContainers"):
-        kept[kind] = [
-            {key: each[key] for key in ("name", "resources", "restartPolicy") if key in each}
-            for each in spec.get(kind) or ()
-        ]
-    return {**_without_managed_fields(pod), "spec": kept, "status": {"phase": status.get("phase")}}
-
-
-def _bare(pod: JSON) -> JSON:
-    spec, status = pod["spec"], pod.get("status") or {}
-    known = {key: spec[key] for key in _IDENTIFYING if key in spec}
-    return {
-        **_without_managed_fields(pod),
-        "spec": {**known, "containers": [{"name": ""}]},
-        "status": {"phase": status.get("phase")},
-    }
-
-
 def _demanding_unknown(pod: Pod) -> Pod:
     """No node is known to meet what it demands, and a release must not write over it."""
     held = None if pod.held is None else replace(pod.held, has_affinity=True, unread=True)
     return replace(pod, held=held, constraints=_UNREAD)
-
-
-_PARTS: tuple[tuple[str, Callable[[JSON], JSON]], ...] = (
-    ("metadata.managedFields", _without_managed_fields),
-    ("what it demands of nodes, and its status,", _without_demands),
-    ("what it asks for and demands", _bare),
-)
-"""What is left out of a pod that can't be read, the least first, and the pod without it."""
 
 
 def _by_other_pods(spec: JSON) -> bool:
@@ -354,7 +316,7 @@ def _by_other_pods(spec: JSON) -> bool:
     """
     affinity = spec.get("affinity") or {}
     kinds = (affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {})
-    return any(each.get("requiredDuringSchedulingIgnoredDuringExecution") for each in kinds) or any(
+    return any(each.get(REQUIRED) for each in kinds) or any(
         each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("topologyKey") != names.HOST
         for each in spec.get("topologySpreadConstraints") or ()
     )
@@ -438,38 +400,3 @@ def _slots(text: Any) -> float:
     except (TypeError, ValueError):
         return 1.0
     return number if 1 <= number <= _MOST_SLOTS else 1.0
-
-
-class Requested:
-    """Adds up pod by pod; those that have ended hold nothing, those that are terminating still do.
-
-    `before`: what further pods on each node request, which are not added one by one.
-    """
-
-    def __init__(self, before: Mapping[str, Resources] | None = None) -> None:
-        self._plain: dict[str, list[float]] = {}
-        self._extended: dict[str, dict[str, float]] = {}
-        for node, requested in (before or {}).items():
-            self._take(node, requested)
-
-    def add(self, pod: Pod, *, kept_on: str | None = None) -> None:
-        """`kept_on`: the node whose room is kept for it although it is not bound."""
-        node = pod.node or kept_on
-        if node is not None and not pod.ended:
-            self._take(node, pod.requests)
-
-    def _take(self, node: str, asked: Resources) -> None:
-        sums = self._plain.get(node)
-        if sums is None:
-            sums = self._plain[node] = [0.0, 0.0, 0.0]
-        sums[0] += asked.cpu_cores
-        sums[1] += asked.memory_bytes
-        sums[2] += asked.pods
-        if asked.extended:
-            amounts = self._extended.setdefault(node, {})
-            for name, amount in asked.extended:
-                amounts[name] = amounts.get(name, 0.0) + amount
-
-    def on(self, node: str) -> Resources:
-        cpu_cores, memory_bytes, pods = self._plain.get(node, (0.0, 0.0, 0.0))
-        return Resources(cpu_cores, memory_bytes, pods, tuple(sorted(self._extended.get(node, {}).items())))

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ballast.kube import names
-from ballast.kube.pods import Held, Nomination, Pod, PodReader, Requested, SparkExecutor
+from ballast.kube.pods import Held, Nomination, Pod, PodReader, SparkExecutor
+from ballast.kube.requested import Requested
 from ballast.model import Phase, Requirement, Resources, Toleration
 from tests.unit.kube.builders import (
     CREATED,
