@@ -164,7 +164,7 @@ class ClusterState:
         if kind in self._ours:
             self._ours[kind].put(raw)
         elif kind is kinds.POD and "spec" in raw:
-            # It is nominated now, which must be known before its gate is removed.
+            # Ballast has nominated it. The index must know that before the gate is removed, see `with_nomination`.
             self._pods.store.put(raw)
         elif kind is kinds.POD:
             metadata = raw["metadata"]
@@ -306,7 +306,7 @@ class ClusterState:
             except NotFound:
                 return []
         with self._pods.store.lock:
-            return [self._index.nominated(pod) for pod in found]
+            return [self._index.with_nomination(pod) for pod in found]
 
     def _lists(self, namespaces: Iterable[str], patience_seconds: float) -> Lists:
         with self._pods.store.lock:

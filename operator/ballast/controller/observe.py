@@ -13,10 +13,10 @@ from ballast.api.labels import LabelSelector
 from ballast.api.policy import PolicySpec
 from ballast.api.policy_metrics import Permission
 from ballast.api.topology import SparkTopology
+from ballast.controller.anti_affinity import AntiAffinity
 from ballast.controller.ends import Finding, Rates, declared, implicit
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.kept_away import KeptAway
 from ballast.controller.membership import Belonging, Membership, key_of, namespace_of
 from ballast.controller.pod_index import OtherPods
 from ballast.controller.surroundings import Surroundings
@@ -190,7 +190,7 @@ class _Pass:
         self._membership, self._clock, self._metrics = membership, clock, metrics
         self._requested = Requested(lists.others.requested)
         self._with_more: dict[tuple[int, object, object], Constraints] = {}
-        self._kept_away = KeptAway(lists.pods, lists.others.keeping, lists.nodes, lists.namespaces)
+        self._anti_affinity = AntiAffinity(lists.pods, lists.others.keeping_away, lists.nodes, lists.namespaces)
         self._ends: dict[str, list[Pod]] = defaultdict(list)
         self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._applications: dict[str, set[str]] = defaultdict(set)
@@ -262,21 +262,21 @@ class _Pass:
                 pinned_at=facts.pinned_at,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
-                by_other_pods=facts.by_other_pods or self._kept_away.unsure(pod),
+                by_other_pods=facts.by_other_pods or self._anti_affinity.unsure(pod),
                 unknown_topology=belonging.unknown_topology,
                 usage=self._metrics.executors.get(pod.key),
             )
         )
 
     def _constraints(self, pod: Pod) -> Constraints:
-        """With its volumes, and what keeps it away; executors of one template share a value where these are alike."""
+        """With its volumes and others' anti-affinity; executors of one template share a value if these are alike."""
         terms = self._lists.volumes.node_terms(pod.namespace, pod.claims) if pod.claims else ()
-        kept_away = self._kept_away.demands(pod)
-        if not (terms or kept_away):
+        anti_affinity = self._anti_affinity.demands(pod)
+        if not (terms or anti_affinity):
             return pod.constraints
-        key = (id(pod.constraints), terms, kept_away)
+        key = (id(pod.constraints), terms, anti_affinity)
         if key not in self._with_more:
-            self._with_more[key] = replace(pod.constraints, volume_terms=terms, kept_away=kept_away)
+            self._with_more[key] = replace(pod.constraints, volume_terms=terms, anti_affinity=anti_affinity)
         return self._with_more[key]
 
     def nodes(self) -> tuple[Node, ...]:
@@ -359,7 +359,7 @@ class _Pass:
 
 
 def _few(findings: Iterable[Finding]) -> list[Finding]:
-    """The first ones of each reason: a user's topologies may have 50 000, of which each pass posts Events."""
+    """The first ones of each reason: a user's topology may have 50 000, and each pass posts Events about them."""
     alike: Counter[ConditionReason] = Counter()
     found = []
     for each in findings:

@@ -16,7 +16,7 @@ from typing import Any
 from ballast.controller.failures import Failure, failure
 from ballast.controller.quota import DEMAND_BYTES, EndedQuota, LabelQuota, TemplateQuota
 from ballast.kube import names
-from ballast.kube.anti_affinity import Term
+from ballast.kube.anti_affinity import AntiAffinityTerm
 from ballast.kube.document import LONGEST_KEPT_BYTES
 from ballast.kube.pods import Pod
 from ballast.kube.requested import Requested
@@ -37,8 +37,8 @@ class OtherPods:
     """Sums of requests, by node."""
     by_namespace: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
     """The pods themselves, of the namespaces that were asked for."""
-    keeping: Mapping[tuple[str, Term], frozenset[str]] = field(default_factory=dict)
-    """Nodes of those that keep others away by required anti-affinity, by namespace and term."""
+    keeping_away: Mapping[tuple[str, AntiAffinityTerm], frozenset[str]] = field(default_factory=dict)
+    """Nodes of those that keep other pods away, by their namespace and the term of their anti-affinity."""
 
 
 class PodIndex:
@@ -57,8 +57,8 @@ class PodIndex:
         self._on_node: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._sums: dict[str, Resources] = {}
         self._stale_sums: set[str] = set()
-        self._keeping: dict[tuple[str, Term], Counter[str]] = defaultdict(Counter)
-        """How many of the other pods on each node keep others away, by namespace and term."""
+        self._keeping_away: dict[tuple[str, AntiAffinityTerm], Counter[str]] = defaultdict(Counter)
+        """How many of `_others` on each node keep other pods away, by their namespace and term."""
         self._labels: SharedValues[Mapping[str, str]] = SharedValues()
         self._affinities: SharedValues[Mapping[str, Any]] = SharedValues()
         self._label_quota, self._demand_quota = LabelQuota(), TemplateQuota(DEMAND_BYTES)
@@ -77,7 +77,7 @@ class PodIndex:
         elif _of_interest(before) != _of_interest(after):
             self._notify()
         if after is not None and after.ended and after.executor is None and before is not None:
-            # Beyond the quota: what it was is known of the version before.
+            # Beyond the quota of ended pods: its version before tells whether it was an executor.
             after = replace(after, executor=before.executor, labels=before.labels)
         found = None if after is None else failure(after)
         if found is not None:
@@ -96,24 +96,25 @@ class PodIndex:
             self._sum(node)
         self._stale_sums.clear()
         by_namespace = {name: tuple(self._others[name].values()) for name in namespaces if name in self._others}
-        keeping = {key: frozenset(nodes) for key, nodes in self._keeping.items()}
-        return OtherPods(dict(self._sums), by_namespace, keeping)
+        keeping_away = {key: frozenset(nodes) for key, nodes in self._keeping_away.items()}
+        return OtherPods(dict(self._sums), by_namespace, keeping_away)
 
     def slim(self, pod: Pod) -> Pod:
         """The pod, with labels and affinity that it shares with others of its template: there may be 100 000 pods.
 
         Labels that are longer than any template's are not kept, except for those that Ballast or Spark gives a meaning.
-        Nor are labels, what is demanded of nodes, and pods that have ended, that exceed the quotas of their namespace.
+        Nor are labels and demands of nodes beyond the quotas of the pod's namespace. Beyond its quota of executors and
+        drivers that have ended, a pod counts as neither.
         """
         if not self._ended_quota.admits(pod):
             pod = replace(pod, labels={}, executor=None)
-        return self._within_demands(self._with_labels(self.nominated(pod)))
+        return self._within_demands(self._with_labels(self.with_nomination(pod)))
 
-    def nominated(self, pod: Pod) -> Pod:
-        """Its nomination as Ballast's or another's: a user may write anything, or nothing, into managedFields.
+    def with_nomination(self, pod: Pod) -> Pod:
+        """The pod with its nomination as Ballast's or another's, whatever a user has written into managedFields.
 
-        Ballast nominates pods that its gate holds. A nomination that comes later is kube-scheduler's: cleared, it would
-        preempt other pods than those that are on their way out already.
+        Ballast nominates only pods that its gate holds, so a nomination that comes later is kube-scheduler's. If
+        Ballast cleared that, kube-scheduler would preempt further pods, next to those that are leaving already.
         """
         known, now = self._single.get(pod.uid), pod.nomination
         if known is None or now is None:
@@ -154,8 +155,8 @@ class PodIndex:
         if pod.node is not None:
             self._on_node[pod.node][pod.uid] = pod
             self._stale_sums.add(pod.node)
-            for term in () if pod.ended else pod.anti_affinity:
-                self._keeping[pod.namespace, term][pod.node] += 1
+            for term in pod.keeps_away_by:
+                self._keeping_away[pod.namespace, term][pod.node] += 1
 
     def _forget(self, pod: Pod) -> None:
         for value in _demands(pod):
@@ -166,16 +167,16 @@ class PodIndex:
         if pod.node is not None:
             _take_out(self._on_node, pod.node, pod.uid)
             self._stale_sums.add(pod.node)
-            for term in () if pod.ended else pod.anti_affinity:
-                self._keeps_no_more((pod.namespace, term), pod.node)
+            for term in pod.keeps_away_by:
+                self._let_near((pod.namespace, term), pod.node)
 
-    def _keeps_no_more(self, key: tuple[str, Term], node: str) -> None:
-        nodes = self._keeping[key]
+    def _let_near(self, key: tuple[str, AntiAffinityTerm], node: str) -> None:
+        nodes = self._keeping_away[key]
         nodes[node] -= 1
         if not nodes[node]:
             del nodes[node]
         if not nodes:
-            del self._keeping[key]
+            del self._keeping_away[key]
 
     def _sum(self, node: str) -> None:
         pods = self._on_node.get(node)

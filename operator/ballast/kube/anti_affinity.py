@@ -1,7 +1,7 @@
-"""Required anti-affinity of pods that are on nodes, which kube-scheduler heeds both ways: it keeps others away, too.
+"""Required anti-affinity of pods. By that of a pod on a node, kube-scheduler keeps other pods away from there.
 
-A user's pod may so keep the executors of other users from its host or zone, and a required zone would then leave them
-without a node.
+So one user's pod may keep executors of other users from its host or zone, and they would find no node if they required
+that zone.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from ballast.model import Requirement
 
 Labels = Mapping[str, str]
 _LONGEST_BYTES = 2 << 10
-"""Of all terms of a pod; of one with more, none is read."""
+"""Of all terms of a pod; if they are longer, none is read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class AntiAffinityTerm:
     """Which pods may not be in the same place, and what a place is."""
 
     namespaces: frozenset[str]
-    """By name; those that `namespace_selector` chooses as well."""
+    """By name, in addition to those that `namespace_selector` chooses."""
     namespace_selector: tuple[Requirement, ...] | None
     selector: tuple[Requirement, ...]
     level: str
     """The label of nodes that have the same value in one place."""
 
     def concerns(self, namespace: str, labels: Labels, namespaces: Mapping[str, Labels]) -> bool:
-        """Whether it is about a pod with these labels in `namespace`. `namespaces`: labels of each."""
+        """Whether it keeps away a pod with these labels in `namespace`. `namespaces`: labels of each."""
         there = namespace in self.namespaces or (
             self.namespace_selector is not None and _all(self.namespace_selector, namespaces.get(namespace, {}))
         )
         return there and _all(self.selector, labels)
 
 
-class TermReader:
+class AntiAffinityReader:
     """Pods of one template share what is read. Not safe for threads."""
 
     def __init__(self) -> None:
-        self._shared: SharedValues[tuple[Term, ...]] = SharedValues()
+        self._shared: SharedValues[tuple[AntiAffinityTerm, ...]] = SharedValues()
 
-    def read(self, namespace: str, spec: JSON) -> tuple[Term, ...]:
+    def read(self, namespace: str, spec: JSON) -> tuple[AntiAffinityTerm, ...]:
         written = ((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(REQUIRED)
         if not written:
             return ()
@@ -57,9 +57,9 @@ class TermReader:
         )
 
 
-def _term(namespace: str, written: JSON) -> Term:
+def _term(namespace: str, written: JSON) -> AntiAffinityTerm:
     named, selector = written.get("namespaces") or (), written.get("namespaceSelector")
-    return Term(
+    return AntiAffinityTerm(
         frozenset(named) if named or selector is not None else frozenset((namespace,)),
         None if selector is None else _requirements(selector),
         _requirements(written["labelSelector"] or {}),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
-from ballast.kube.anti_affinity import Term, TermReader
+from ballast.kube.anti_affinity import AntiAffinityReader, AntiAffinityTerm
 from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
 from ballast.kube.omission import OMISSIONS
@@ -97,8 +97,8 @@ class Pod:
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims it mounts; read like the constraints."""
     priority: int = 0
-    anti_affinity: tuple[Term, ...] = ()
-    """Its required terms. Where the pod is on a node, they keep other pods away from there."""
+    anti_affinity: tuple[AntiAffinityTerm, ...] = ()
+    """Its required terms."""
     held: Held | None = None
     """Set while our gate is in the pod, which may be in others than executors: by a pod template they share."""
     nomination: Nomination | None = None
@@ -123,6 +123,11 @@ class Pod:
         if self.nomination is None or not self.waits_for_a_node or (self.executor and self.nomination.ours):
             return None
         return self.nomination.node
+
+    @property
+    def keeps_away_by(self) -> tuple[AntiAffinityTerm, ...]:
+        """The terms by which kube-scheduler keeps other pods away from its node. None once it has ended."""
+        return () if self.node is None or self.ended else self.anti_affinity
 
     @property
     def leaving(self) -> bool:
@@ -171,7 +176,7 @@ class PodReader:
 
     def __init__(self, *, decommission_script: str = "decom.sh", offered: set[str] | None = None) -> None:
         self._amounts = AmountReader(offered)
-        self._constraints, self._terms = ConstraintReader(), TermReader()
+        self._constraints, self._anti_affinity = ConstraintReader(), AntiAffinityReader()
         self._script = decommission_script
 
     def read(self, pod: JSON) -> Pod:
@@ -222,7 +227,7 @@ class PodReader:
             constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=_claims(pod) if asks else (),
             priority=spec.get("priority") or 0,
-            anti_affinity=self._terms.read(metadata["namespace"], spec),
+            anti_affinity=self._anti_affinity.read(metadata["namespace"], spec),
             held=_held(pod, gates),
             nomination=_nomination(pod),
             executor=self._executor(pod, gates) if is_executor else None,

@@ -138,8 +138,8 @@ class Constraints:
     volume_terms: tuple[tuple[tuple[Requirement, ...], ...], ...] = ()
     """Node affinity of each bound or reusable persistent volume: every volume, any term of it."""
     tolerations: tuple[Toleration, ...] = ()
-    kept_away: tuple[Requirement, ...] = ()
-    """All hold of a node unless a pod near it keeps pods like this one away, by its own required anti-affinity."""
+    anti_affinity: tuple[Requirement, ...] = ()
+    """All hold of a node unless a pod near it keeps this one away by its required anti-affinity."""
     unread: str = ""
     """Why what it demands was not read; then no node is known to meet it."""
 
@@ -163,7 +163,7 @@ class Constraints:
 
     def may_be_near(self, labels: Mapping[str, str], name: str) -> bool:
         """Whether no pod near the node keeps it away."""
-        return all(each.met_by(labels, name) for each in self.kept_away)
+        return all(each.met_by(labels, name) for each in self.anti_affinity)
 
     def volumes_reach(self, labels: Mapping[str, str], name: str) -> bool:
         return all(_any_term(terms, labels, name) for terms in self.volume_terms)

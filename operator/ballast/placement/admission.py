@@ -105,7 +105,7 @@ class Admission:
     def _selects(self, constraints: Constraints) -> BoolArray:
         if constraints.unread:
             return np.zeros(len(self._nodes), dtype=np.bool_)
-        mask = self._meets_all((constraints.affinity_terms, *(((each,),) for each in constraints.kept_away)))
+        mask = self._meets_all((constraints.affinity_terms, *(((each,),) for each in constraints.anti_affinity)))
         for label in constraints.node_selector:
             mask &= self._labeled(label)
         return mask

@@ -452,10 +452,10 @@ def test_where_other_pods_keep_executors_away_is_known_as_long_as_they_are_there
             lists = found.state.look().lists
             assert [each.name for each in lists.pods][:1] == ["spark-1-exec-1"]
             seen = observe(lists, Policy("x"), pool=Pool(), topologies=[], clock=GateClock(), now=CREATED_AT)
-            assert [set(each.values) for each in seen.snapshot.executors[0].constraints.kept_away] == [
-                set(nodes) for nodes in lists.others.keeping.values()
+            assert [set(each.values) for each in seen.snapshot.executors[0].constraints.anti_affinity] == [
+                set(nodes) for nodes in lists.others.keeping_away.values()
             ]
-            return [set(nodes) for nodes in lists.others.keeping.values()]
+            return [set(nodes) for nodes in lists.others.keeping_away.values()]
 
         assert known() == [{"node-1"}]
         for number, each in enumerate(lonely):

@@ -190,7 +190,7 @@ def keeping_away(*, node: str | None = "node-1", namespace: str = "other", **ter
 def test_pods_keep_executors_away_by_anti_affinity_of_their_own(lonely: dict[str, Any], barred: str) -> None:
     seen = look(executor(1, gates=[GATE]), lonely).snapshot
     constraints = seen.executors[0].constraints
-    assert [place for each in constraints.kept_away for place in each.values] == ([barred] if barred else [])
+    assert [place for each in constraints.anti_affinity for place in each.values] == ([barred] if barred else [])
     admitted = [node.name for node in seen.nodes if refusal(seen.executors[0], node) is None]
     assert admitted == [node.name for node in seen.nodes if barred not in node.location]
     assert list(Admission(seen.nodes).mask(constraints)) == [node.name in admitted for node in seen.nodes]
@@ -201,16 +201,16 @@ def test_executors_that_keep_their_like_away_are_not_kept_away_by_them() -> None
     alike = [executor(1, node="node-1"), executor(2, gates=[GATE])]
     for each in alike:
         each["spec"]["affinity"] = keeping_away(namespaceSelector=None)["spec"]["affinity"]
-    assert [each.constraints.kept_away for each in look(*alike).snapshot.executors] == [(), ()]
+    assert [each.constraints.anti_affinity for each in look(*alike).snapshot.executors] == [(), ()]
 
 
 def test_terms_of_one_namespace_are_tried_so_often_and_those_of_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ballast.controller.kept_away.MOST_TRIED", 3)
+    monkeypatch.setattr("ballast.controller.anti_affinity.MOST_TRIED", 3)
     many = [keeping_away(labelSelector={"matchLabels": {"spark-role": "executor", "n": str(n)}}) for n in range(4)]
     for number, each in enumerate(many):
         each["metadata"]["name"] = each["metadata"]["uid"] = f"lonely-{number}"
     seen = look(executor(1, gates=[GATE]), *many, keeping_away(node="node-2", namespace="kafka")).snapshot
-    assert [each.values for each in seen.executors[0].constraints.kept_away] == [("b",)]
+    assert [each.values for each in seen.executors[0].constraints.anti_affinity] == [("b",)]
     assert seen.executors[0].by_other_pods, "it is tied to no place: not all that keeps it away is known"
 
 

@@ -79,7 +79,7 @@ def test_one_admission_answers_for_many_constraints_that_share_their_parts() -> 
     admission = Admission(NODES)
     asked = [
         Constraints(
-            node_selector=nodes, affinity_terms=terms, volume_terms=volumes, tolerations=tolerated, kept_away=away
+            node_selector=nodes, affinity_terms=terms, volume_terms=volumes, tolerations=tolerated, anti_affinity=away
         )
         for nodes in ((), ON_SSD, (*ON_SSD, ("zone", "a")))
         for terms in ((), (ZONE_A,), (ZONE_A, IN_B), ((), IN_B))
@@ -100,7 +100,7 @@ def test_words_of_a_refusal_name_what_is_wanted() -> None:
     assert words(a_node("n", schedulable=False), Constraints()) == "n is cordoned"
     assert words(a_node("n", leaving="drained"), Constraints()) == "n is about to leave (drained)"
     assert words(NODES[2], Constraints(node_selector=ON_SSD)) == "c does not match the pod's node selector or affinity"
-    lonely = Constraints(kept_away=(Requirement("zone", "NotIn", ("a",)),))
+    lonely = Constraints(anti_affinity=(Requirement("zone", "NotIn", ("a",)),))
     assert words(NODES[0], lonely) == "a pod near a keeps it away by its required anti-affinity"
     assert words(NODES[2], Constraints(volume_terms=((IN_B,),))) == "a volume of the pod can't be mounted on c"
     assert words(NODES[1], Constraints()) == "b has the taint gpu:NoSchedule, which the pod does not tolerate"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from ballast.controller.kept_away import MOST_TRIED, KeptAway
-from ballast.kube.anti_affinity import Term
+from ballast.controller.anti_affinity import MOST_TRIED, AntiAffinity
+from ballast.kube.anti_affinity import AntiAffinityTerm
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Requirement
@@ -15,19 +15,19 @@ NODES = [NodeReader().read(node("node-1"))]
 HOST = "kubernetes.io/hostname"
 
 
-class _Counted(Mapping[Term, set[str]]):
+class _Counted(Mapping[AntiAffinityTerm, set[str]]):
     """Terms, and how many of them were looked at."""
 
-    def __init__(self, terms: Mapping[Term, set[str]]) -> None:
+    def __init__(self, terms: Mapping[AntiAffinityTerm, set[str]]) -> None:
         self._terms, self.taken = terms, 0
 
-    def __getitem__(self, key: Term) -> set[str]:
+    def __getitem__(self, key: AntiAffinityTerm) -> set[str]:
         return self._terms[key]
 
     def __len__(self) -> int:
         return len(self._terms)
 
-    def __iter__(self) -> Iterator[Term]:
+    def __iter__(self) -> Iterator[AntiAffinityTerm]:
         for term in self._terms:
             self.taken += 1
             yield term
@@ -38,8 +38,8 @@ def test_terms_that_are_not_tried_any_more_cost_nothing(*, selecting: bool) -> N
     """A user may create 40 000 of them, and executors to try them on: others are gated meanwhile."""
     named = frozenset[str]() if selecting else frozenset({"analytics"})
     chosen = () if selecting else None
-    terms = [Term(named, chosen, (Requirement("n", "In", (str(number),)),), HOST) for number in range(1000)]
-    away = KeptAway((), {("tenant", term): ("node-1",) for term in terms}, NODES, {"analytics": {}})
+    terms = [AntiAffinityTerm(named, chosen, (Requirement("n", "In", (str(number),)),), HOST) for number in range(1000)]
+    away = AntiAffinity((), {("tenant", term): ("node-1",) for term in terms}, NODES, {"analytics": {}})
     table = away._by_selector if selecting else away._by_name["analytics"]
     counted = table["tenant"] = _Counted(table["tenant"])  # type: ignore[assignment]
     reader = PodReader()

@@ -1,4 +1,4 @@
-"""Where pods that are on nodes let executors not be, by required anti-affinity of theirs."""
+"""Places from which pods on nodes keep executors away by their required anti-affinity."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from ballast.kube import names
-from ballast.kube.anti_affinity import Labels, Term
+from ballast.kube.anti_affinity import AntiAffinityTerm, Labels
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import Requirement
 
 MOST_TRIED = 20_000
-"""Times that terms of one namespace's pods are tried on others in a pass. Then they are left out, and executors are
-tied to no place for that: both are a tenant's to create, and gated executors of others wait for the pass.
+"""How often a pass tries terms of one namespace's pods on executors. Then those terms are left out, and executors that
+they may concern are tied to no place. A tenant may create any number of both, and gated executors of others wait for
+the pass.
 """
-Keeping = Mapping[tuple[str, Term], Iterable[str]]
-"""By namespace and term, the nodes of pods that have it."""
-_Places = dict[str, dict[Term, set[str]]]
+NodesByTerm = Mapping[tuple[str, AntiAffinityTerm], Iterable[str]]
+"""By namespace and term, the nodes of its pods that have it."""
+_PlacesByTerm = dict[str, dict[AntiAffinityTerm, set[str]]]
 """By namespace of the terms, and by term."""
 
 
@@ -31,26 +32,29 @@ class _Kept(NamedTuple):
 _NOTHING = _Kept((), unsure=False)
 
 
-class KeptAway:
-    """`namespaces`: labels of each. Executors that differ by their number alone are looked up once."""
+class AntiAffinity:
+    """Of `pods`, and of further pods by `others`. `namespaces`: labels of each.
+
+    Executors that differ by their number alone are looked up once.
+    """
 
     def __init__(
-        self, pods: Iterable[Pod], others: Keeping, nodes: Iterable[NodeFacts], namespaces: Mapping[str, Labels]
+        self, pods: Iterable[Pod], others: NodesByTerm, nodes: Iterable[NodeFacts], namespaces: Mapping[str, Labels]
     ) -> None:
         self._namespaces = namespaces
-        self._by_name: dict[str, _Places] = defaultdict(dict)
-        """By the namespace that terms are about: most are about their own."""
-        self._by_selector: _Places = {}
+        self._by_name: dict[str, _PlacesByTerm] = defaultdict(dict)
+        """First by the namespace that terms name: most name their own."""
+        self._by_selector: _PlacesByTerm = {}
         self._tried: Counter[str] = Counter()
         """By namespace of the terms."""
         self._known: dict[tuple[object, ...], _Kept] = {}
-        found = [*_keeping(pods), *((*key, node) for key, on in others.items() for node in on)]
+        found = [*_keeping_away(pods), *((*key, node) for key, on in others.items() for node in on)]
         labels = {node.name: node.labels for node in nodes} if found else {}
         for namespace, term, node in found:
             if (place := labels.get(node, {}).get(term.level)) is not None:
                 self._add(namespace, term, place)
 
-    def _add(self, namespace: str, term: Term, place: str) -> None:
+    def _add(self, namespace: str, term: AntiAffinityTerm, place: str) -> None:
         if term.namespace_selector is not None:
             _note(self._by_selector, namespace, term, place)
             return
@@ -58,14 +62,14 @@ class KeptAway:
             _note(self._by_name[name], namespace, term, place)
 
     def demands(self, pod: Pod) -> tuple[Requirement, ...]:
-        """What has to hold of a node for this pod to be there.
+        """What has to hold of a node so that no pod there keeps this one away.
 
-        Not by terms that it has as well: it keeps away those that are like it, and is placed by preference.
+        Terms that the pod has itself do not count: with required anti-affinity, it is placed by preference.
         """
         return self._of(pod).demands
 
     def unsure(self, pod: Pod) -> bool:
-        """Whether more may keep it away: not all terms were tried."""
+        """Whether further pods may keep it away, because not all terms were tried."""
         return self._of(pod).unsure
 
     def _of(self, pod: Pod) -> _Kept:
@@ -89,18 +93,20 @@ class KeptAway:
         demands = tuple(Requirement(level, "NotIn", tuple(sorted(barred[level]))) for level in sorted(barred))
         return _Kept(demands, unsure)
 
-    def _to_try(self, namespace: str, terms: Mapping[Term, set[str]]) -> Iterator[tuple[Term, set[str]]]:
-        """As many as are left of MOST_TRIED."""
+    def _to_try(
+        self, namespace: str, terms: Mapping[AntiAffinityTerm, set[str]]
+    ) -> Iterator[tuple[AntiAffinityTerm, set[str]]]:
+        """As many of the terms as MOST_TRIED leaves for this namespace."""
         left = max(0, MOST_TRIED - self._tried[namespace])
         self._tried[namespace] += min(left, len(terms))
         return islice(terms.items(), left)
 
 
-def _note(table: _Places, namespace: str, term: Term, place: str) -> None:
+def _note(table: _PlacesByTerm, namespace: str, term: AntiAffinityTerm, place: str) -> None:
     table.setdefault(namespace, {}).setdefault(term, set()).add(place)
 
 
-def _keeping(pods: Iterable[Pod]) -> Iterator[tuple[str, Term, str]]:
+def _keeping_away(pods: Iterable[Pod]) -> Iterator[tuple[str, AntiAffinityTerm, str]]:
     for pod in pods:
-        if pod.anti_affinity and pod.node is not None and not pod.ended:
-            yield from ((pod.namespace, term, pod.node) for term in pod.anti_affinity)
+        if pod.node is not None:
+            yield from ((pod.namespace, term, pod.node) for term in pod.keeps_away_by)
