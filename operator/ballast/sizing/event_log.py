@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ballast.errors import InvalidField
+from ballast.sizing.amount import amount
 
 _PYTHON = re.compile(
     r"BatchEvalPython|ArrowEvalPython|MapInPandas|MapInArrow|PythonUDF|PythonRDD|FlatMapGroupsInPandas"
 )
-_JAVA = re.compile(r"^(?:1\.)?(\d+)")
+_JAVA = re.compile(r"^(?:1\.)?(\d{1,4})(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +112,13 @@ class _Reader:
         match event.get("Event"):
             case "SparkListenerApplicationStart":
                 self.application = str(event.get("App Name", ""))
-                self.start = _number(event["Timestamp"]) / 1000.0
+                self.start = amount(event["Timestamp"]) / 1000.0
             case "SparkListenerApplicationEnd":
-                self.end = _number(event["Timestamp"]) / 1000.0
+                self.end = amount(event["Timestamp"]) / 1000.0
             case "SparkListenerEnvironmentUpdate":
                 self._environment(event)
             case "SparkListenerExecutorAdded":
-                self.cores[str(event["Executor ID"])] = int(event["Executor Info"]["Total Cores"])
+                self.cores[str(event["Executor ID"])] = max(0, int(amount(event["Executor Info"]["Total Cores"])))
             case "SparkListenerStageCompleted":
                 self._stage(event["Stage Info"])
             case "SparkListenerTaskEnd":
@@ -196,27 +197,19 @@ def _workers(cores: Mapping[str, int]) -> dict[str, int]:
 def _task(stage: int, info: Mapping[str, Any], metrics: Mapping[str, Any]) -> Task:
     read, written = metrics.get("Shuffle Read Metrics") or {}, metrics.get("Shuffle Write Metrics") or {}
     taken = metrics.get("Input Metrics") or {}
-    start, end = _number(info["Launch Time"]), _number(info["Finish Time"])
+    start, end = amount(info["Launch Time"]), amount(info["Finish Time"])
     return Task(
         stage=stage,
         executor=str(info.get("Executor ID", "")),
         start_seconds=start / 1000.0,
         seconds=max(end - start, 0.0) / 1000.0,
-        run_seconds=_number(metrics.get("Executor Run Time", end - start)) / 1000.0,
-        cpu_seconds=_number(metrics.get("Executor CPU Time", 0)) / 1e9,
-        gc_seconds=_number(metrics.get("JVM GC Time", 0)) / 1000.0,
-        input_records=_number(taken.get("Records Read", 0)),
-        input_bytes=_number(taken.get("Bytes Read", 0)),
-        shuffle_read_bytes=_number(read.get("Remote Bytes Read", 0)) + _number(read.get("Local Bytes Read", 0)),
-        shuffle_write_bytes=_number(written.get("Shuffle Bytes Written", 0)),
-        fetch_wait_seconds=_number(read.get("Fetch Wait Time", 0)) / 1000.0,
-        spilled_bytes=_number(metrics.get("Disk Bytes Spilled", 0)),
+        run_seconds=amount(metrics.get("Executor Run Time", end - start)) / 1000.0,
+        cpu_seconds=amount(metrics.get("Executor CPU Time", 0)) / 1e9,
+        gc_seconds=amount(metrics.get("JVM GC Time", 0)) / 1000.0,
+        input_records=amount(taken.get("Records Read", 0)),
+        input_bytes=amount(taken.get("Bytes Read", 0)),
+        shuffle_read_bytes=amount(read.get("Remote Bytes Read", 0)) + amount(read.get("Local Bytes Read", 0)),
+        shuffle_write_bytes=amount(written.get("Shuffle Bytes Written", 0)),
+        fetch_wait_seconds=amount(read.get("Fetch Wait Time", 0)) / 1000.0,
+        spilled_bytes=amount(metrics.get("Disk Bytes Spilled", 0)),
     )
-
-
-def _number(value: Any) -> float:
-    """Raises ValueError for NaN and infinity, which no measurement is."""
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"a finite number: {value}")
-    return number

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ballast.errors import InvalidField
+from ballast.sizing.amount import LARGEST, SMALLEST
 
 WINDOW_SECONDS = 600
 _STEP_SECONDS = 5
@@ -104,8 +104,8 @@ def read(answers: Mapping[str, Samples], *, application: str | None) -> Executor
     per_second = {name: None if seconds is None else _over(values.get(name), seconds) for name in _METRICS}
     return ExecutorMetrics(
         application=application,
-        executors=int(values.get("executors") or 1),
-        cores=int(cores[application]),
+        executors=max(1, int(values.get("executors") or 1)),
+        cores=max(1, int(cores[application])),
         task_seconds_per_second=per_second["taskSeconds"],
         gc_seconds_per_second=per_second["gcSeconds"],
         input_bytes_per_second=per_second["inputBytes"],
@@ -125,5 +125,5 @@ def _over(amount: float | None, seconds: float) -> float | None:
 
 
 def _by_application(answer: Samples) -> dict[str, float]:
-    """Finite values above 0, by application."""
-    return {labels[_BY]: value for labels, value in answer if _BY in labels and math.isfinite(value) and value > 0.0}
+    """Values above 0 that can be true, by application."""
+    return {labels[_BY]: value for labels, value in answer if _BY in labels and SMALLEST <= value <= LARGEST}

@@ -10,6 +10,7 @@ from ballast.api.duration import Duration
 from ballast.api.quantity import Quantity
 from ballast.api.topology_sizing import Goal, Machine, Sizing, Source
 from ballast.errors import InvalidField
+from ballast.sizing.amount import LARGEST
 from ballast.sizing.event_log import EventLog
 from ballast.sizing.executor_metrics import WINDOW_SECONDS, ExecutorMetrics
 from ballast.sizing.gc_log import GcLog
@@ -251,7 +252,8 @@ def _from_gc(gc: GcLog) -> Iterator[tuple[str, Value]]:
 def spark_memory(text: str) -> float | None:
     """Spark's way to write bytes: `4g`, `512m`; a bare number is MiB. None if it is none."""
     found = _MEMORY.match(text.strip())
-    return float(int(found[1]) * _MEMORY_UNITS[found[2].lower()]) if found else None
+    size = float(found[1]) * _MEMORY_UNITS[found[2].lower()] if found else LARGEST
+    return size if size < LARGEST else None
 
 
 def _changed(known: dict[str, Value], what_if: Mapping[str, str]) -> dict[str, Value]:

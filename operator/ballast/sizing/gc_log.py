@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +13,10 @@ from itertools import pairwise
 from statistics import median
 
 from ballast.errors import InvalidField
+from ballast.sizing.amount import amount
 
+_LONGEST_LINE = 4096
+"""Characters: what is longer is no line of a JVM, and patterns would take minutes for it."""
 _UNITS = {"B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _DECORATED = re.compile(r"^((?:\[[^\]]*\])+) ?(.*)$")
 _UPTIME = re.compile(r"\[(\d+(?:\.\d+)?)s\]")
@@ -33,7 +37,7 @@ _STALL = re.compile(r"Allocation Stall \((?P<thread>[^)]*)\) (?P<millis>\d+(?:\.
 _REGIONS = re.compile(r"GC\(\d+\) (?P<kind>Survivor|Old|Humongous) regions: \d+->(?P<after>\d+)(?:\((?P<most>\d+)\))?$")
 _EXHAUSTED = re.compile(r"To-space exhausted|Evacuation Failure|concurrent mode failure", re.IGNORECASE)
 _SIZE = re.compile(r"(?P<name>Heap Region Size|Heap Max Capacity|Max Capacity): (?P<size>\d+)(?P<unit>[BKMGT])\b")
-_VERSION = re.compile(r"Version: (\d+)")
+_VERSION = re.compile(r"Version: (\d{1,4})(?!\d)")
 _USING = re.compile(r"Using (?:The )?(G1|Z Garbage Collector|Parallel|Serial|Shenandoah)")
 
 
@@ -130,6 +134,12 @@ class _Reader:
     regions: dict[str, int] = field(default_factory=dict)
 
     def line(self, text: str) -> None:
+        """Passed over if it is none of a GC log, or tells an amount that can't be true."""
+        if len(text) <= _LONGEST_LINE:
+            with suppress(ValueError, OverflowError):
+                self._line(text)
+
+    def _line(self, text: str) -> None:
         found = _DECORATED.match(text.rstrip())
         at = _moment(found[1]) if found else None
         if found is None or at is None:
@@ -144,7 +154,7 @@ class _Reader:
         elif regions := _REGIONS.search(message):
             self._regions(regions)
         elif stall := _STALL.search(message):
-            self.stalls.append(float(stall["millis"]) / 1000.0)
+            self.stalls.append(amount(stall["millis"]) / 1000.0)
         elif _EXHAUSTED.search(message) and "Pause" not in message:
             self.failed += 1
         else:
@@ -161,7 +171,7 @@ class _Reader:
         self.failed += bool(_EXHAUSTED.search(what))
         before, after = _bytes(found, "before"), _bytes(found, "after")
         self.heap_bytes = self.heap_bytes or _bytes(found, "heap")
-        self.pauses.append(Pause(at, float(found["millis"]) / 1000.0, generation, what, before, after))
+        self.pauses.append(Pause(at, amount(found["millis"]) / 1000.0, generation, what, before, after))
         if generation is Generation.FULL and after is not None:
             self.old.append(after)
 
@@ -175,20 +185,20 @@ class _Reader:
             self.old.append(after)
 
     def _regions(self, found: re.Match[str]) -> None:
-        kind, after = found["kind"], int(found["after"])
+        kind, after = found["kind"], int(amount(found["after"]))
         if kind == "Survivor" and found["most"] is not None:
-            self.survivors.append((after, int(found["most"])))
+            self.survivors.append((after, int(amount(found["most"]))))
         self.regions[kind] = after
         if kind == "Humongous" and self.region_bytes is not None:  # the last of the three
-            self.old.append((self.regions.get("Old", 0) + after) * self.region_bytes)
+            self.old.append(amount((self.regions.get("Old", 0) + after) * self.region_bytes))
 
     def _header(self, message: str) -> None:
         if size := _SIZE.search(message):
-            amount = int(size["size"]) * float(_UNITS[size["unit"]])
+            known = amount(float(size["size"]) * _UNITS[size["unit"]])
             if size["name"] == "Heap Region Size":
-                self.region_bytes = amount
+                self.region_bytes = known
             else:
-                self.heap_bytes = amount
+                self.heap_bytes = known
         elif version := _VERSION.match(message):
             self.java = int(version[1])
         elif (using := _USING.match(message)) and self.collector is None:
@@ -218,18 +228,20 @@ def read(lines: Iterable[str], name: str) -> GcLog:
 
 
 def _moment(decorations: str) -> float | None:
+    """Raises ValueError for a time that can't be."""
     if found := _UPTIME.search(decorations):
-        return float(found[1])
+        return amount(found[1])
     if found := _UPTIME_MILLIS.search(decorations):
-        return float(found[1]) / 1000.0
+        return amount(found[1]) / 1000.0
     if found := _WALL.search(decorations):
         return datetime.strptime(found[1], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
     return None
 
 
 def _bytes(found: re.Match[str], name: str) -> float | None:
+    """Raises ValueError for more than there can be."""
     size = found[name]
-    return None if size is None else float(int(size) * _UNITS[found[f"{name}_unit"]])
+    return None if size is None else amount(float(size) * _UNITS[found[f"{name}_unit"]])
 
 
 # What a healthy garbage collector looks like in a steady pipeline, and what the measured one does.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ballast.errors import InvalidField
+from ballast.sizing.amount import amount
 
 _BOOKKEEPING = ("queryPlanning", "walCommit", "latestOffset", "getBatch", "commitOffsets", "commitBatch", "getOffset")
 _REMEDY = "write one StreamingQueryProgress (its `json`) a line, as a StreamingQueryListener gets it"
@@ -123,6 +124,6 @@ def _largest(parts: Iterable[float]) -> float | None:
 
 
 def _number(value: Any) -> float:
-    """0 for NaN and infinity, which Spark writes as text."""
+    """0 for NaN and infinity, which Spark writes as text. Raises ValueError."""
     number = float(value)
-    return number if math.isfinite(number) else 0.0
+    return amount(number) if math.isfinite(number) else 0.0

@@ -261,6 +261,8 @@ def _fetch(made: Table) -> int | None:
 def _about_declared(facts: Facts, made: Table) -> Iterator[str]:
     """A declared value that the measured interval excludes."""
     for name, found in measured_inputs(facts).items():
+        if name not in made.variables:  # an amount of 0 counts as not given
+            continue
         used = made.variables[name].value
         low, high = found.ends
         if used.source.startswith("spec.") and not low <= used.amount <= high and low < high:

@@ -169,3 +169,23 @@ def test_times_are_read_in_every_form(stamp: str) -> None:
 def test_a_file_that_is_no_gc_log_is_refused_with_what_writes_one(text: list[str]) -> None:
     with pytest.raises(InvalidField, match="-Xlog:gc"):
         read(text, "app.log")
+
+
+@pytest.mark.parametrize(
+    ("stamp", "message"),
+    [
+        pytest.param("[2026-13-45T99:99:99.123+0000]", "GC(1) Pause Full (x) 8M->5M(128M) 2.0ms", id="time"),
+        pytest.param("[2026-01-01T00:00:00.1234567890+0000]", "GC(1) Pause Full (x) 8M->5M(128M) 2.0ms", id="fraction"),
+        pytest.param(f"[{9 * 10**400}.0s]", "GC(1) Pause Full (x) 8M->5M(128M) 2.0ms", id="uptime"),
+        pytest.param("[1.0s]", f"GC(1) Pause Full (x) {10**400}M->5M(128M) 2.0ms", id="size"),
+        pytest.param("[1.0s]", f"GC(1) Pause Full (x) 8M->5M(128M) {10**400}ms", id="pause"),
+        pytest.param("[1.0s]", f"Heap Max Capacity: {10**300}G", id="heap"),
+        pytest.param("[1.0s]", f"GC(1) Survivor regions: 1->{10**400}(1)", id="regions"),
+        pytest.param("[1.0s]", f"Version: {10**20}", id="version"),
+        pytest.param("[1.0s]", "GC(1) Pause " * 200_000, id="length"),
+    ],
+)
+def test_a_line_that_can_not_be_true_is_passed_over(stamp: str, message: str) -> None:
+    """A line of a megabyte took patterns the better part of an hour."""
+    true = ["[0.5s][gc] Using G1", "[0.6s][gc] GC(0) Pause Young (Normal) 8M->5M(128M) 2.0ms"]
+    assert read([*true, f"{stamp}[gc] {message}"], "gc.log").pauses == read(true, "gc.log").pauses

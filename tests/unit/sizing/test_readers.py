@@ -203,6 +203,21 @@ def test_values_that_are_no_amounts_are_passed_over() -> None:
     assert (found.records_per_second, found.task_seconds_per_second) == (None, None)
 
 
+def test_less_than_one_core_counts_as_one() -> None:
+    """An exporter may tell anything."""
+    found = executor_metrics.read(answers(cores=0.5, executors=1e-3, rate=1e300, taskSeconds=60.0), application=None)
+    assert (found.executors, found.cores, found.records_per_second) == (1, 1, None)
+    assert found.busy_ratio == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("absurd", [1e300, -1e19])
+def test_amounts_beyond_any_measurement_are_refused(absurd: float) -> None:
+    with pytest.raises(InvalidField):
+        progress.read([batch(0), batch(1, inputRowsPerSecond=1, numInputRows=absurd)], "p")
+    with pytest.raises(InvalidField):
+        event_log.read([json.dumps(START), json.dumps({**START, "Timestamp": absurd}), json.dumps(ended())], "log")
+
+
 @pytest.mark.parametrize(
     ("cores", "application", "words"),
     [

@@ -58,7 +58,11 @@ def _row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(row: dict[str, Any]) -> Entry:
+def _entry(row: dict[str, Any], file: str) -> Entry:
+    """Raises LedgerError, naming the file."""
+    lacking = next((name for name, value in row.items() if value is None), None)
+    if lacking is not None or None in row["after"]:
+        raise LedgerError(f"{file}: it is no file of a ledger: a row has nothing in its column {lacking or 'after'}")
     return Entry(
         query=row["query"],
         run=row["run"],
@@ -117,13 +121,17 @@ def _read(file: Path) -> Iterable[Entry]:
     missing = [name for name in _SCHEMA.names if name not in table.column_names]
     if missing:
         raise LedgerError(f"{file}: it is no file of a ledger: it has no column {missing[0]}")
-    return map(_entry, table.to_pylist())
+    try:
+        table = table.select(_SCHEMA.names).cast(_SCHEMA)
+    except pa.ArrowException as error:
+        raise LedgerError(f"{file}: it is no file of a ledger: {str(error).splitlines()[0]}") from error
+    return [_entry(row, str(file)) for row in table.to_pylist()]
 
 
 def read_anywhere(spark: SparkSession, path: str) -> list[Entry]:
     """All entries of a ledger on any file system that Spark's Hadoop knows."""
     rows = spark.read.schema(_spark_schema()).parquet(path).collect()
-    return [_entry(each.asDict()) for each in rows]
+    return [_entry(each.asDict(), path) for each in rows]
 
 
 def _spark_schema() -> str:

@@ -13,6 +13,8 @@ from itertools import pairwise
 
 _MOST_MISSING = 1000
 """Missing micro-batches in a row that are reported."""
+_MOST_MISSING_OF_QUERY = 10_000
+"""In all: one that numbers its micro-batches absurdly would make millions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +110,36 @@ def verdicts(entries: Iterable[Entry], *, now_ms: int, timeout_ms: int) -> list[
     from the first micro-batch on that has it.
     """
     return [
-        _verdict(name, number, query, now_ms=now_ms, timeout_ms=timeout_ms)
+        verdict
         for name, query in sorted(_by_query(entries).items())
-        for number in _numbers(query.batches)
+        for verdict in _of_query(name, query, now_ms=now_ms, timeout_ms=timeout_ms)
     ]
 
 
-def _numbers(recorded: Iterable[int]) -> Iterator[int]:
-    """Those from the first to the last, without most of a long gap: one record that arrives with an absurd number of
-    its micro-batch would make as many.
+def _of_query(name: str, query: _Query, *, now_ms: int, timeout_ms: int) -> Iterator[Verdict]:
+    """From the first micro-batch to the last, without most of a long gap: one record that arrives with an absurd number
+    of its micro-batch would make as many.
     """
-    known = sorted(recorded)
+    known = sorted(query.batches)
+    later_ms = _earliest_from(query)
+    left = _MOST_MISSING_OF_QUERY
     for number, following in pairwise([*known, known[-1] + 1]):
-        yield number
-        yield from range(number + 1, min(following, number + 1 + _MOST_MISSING))
+        yield _verdict(name, number, query, now_ms=now_ms, timeout_ms=timeout_ms)
+        missing = range(number + 1, min(following, number + 1 + min(left, _MOST_MISSING)))
+        left -= len(missing)
+        for each in missing:
+            late = now_ms - later_ms[following] >= timeout_ms
+            yield Verdict(name, each, Status.UNRECORDED if late else Status.OPEN)
+
+
+def _earliest_from(query: _Query) -> dict[int, int]:
+    """By micro-batch, when first something of it or of a later one was recorded."""
+    found: dict[int, int] = {}
+    earliest: int | None = None
+    for number in sorted(query.batches, reverse=True):
+        own = min(entry.recorded_ms for entry in query.batches[number].values())
+        earliest = found[number] = own if earliest is None else min(own, earliest)
+    return found
 
 
 def _by_query(entries: Iterable[Entry]) -> Mapping[str, _Query]:
@@ -136,11 +154,7 @@ def _by_query(entries: Iterable[Entry]) -> Mapping[str, _Query]:
 
 
 def _verdict(name: str, number: int, query: _Query, *, now_ms: int, timeout_ms: int) -> Verdict:
-    recorded = query.batches.get(number)
-    if not recorded:
-        later = min(entry.recorded_ms for n, batch in query.batches.items() if n > number for entry in batch.values())
-        status = Status.UNRECORDED if now_ms - later >= timeout_ms else Status.OPEN
-        return Verdict(name, number, status)
+    recorded = query.batches[number]
     expected = [entry for entry in query.since.values() if entry.batch <= number]
     gaps = _gaps(recorded, expected)
     records = sum(entry.emitted.count for entry in recorded.values() if not entry.after)

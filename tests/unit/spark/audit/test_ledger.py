@@ -1,8 +1,27 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from ballast.spark.audit.ledger import _file_part
+from ballast.spark.audit.ledger import LedgerError, _file_part, read
+
+ROW: dict[str, Any] = {
+    "query": "q",
+    "run": "r",
+    "batch": 1,
+    "stage": "s",
+    "after": ["t"],
+    "consumed_count": 1,
+    "consumed_xor": 1,
+    "emitted_count": 1,
+    "emitted_xor": 1,
+    "recomputed": False,
+    "recorded_ms": 1,
+}
 
 
 @pytest.mark.parametrize(
@@ -17,3 +36,14 @@ def test_the_files_of_two_queries_differ_and_are_short(one: str, other: str) -> 
 
 def test_a_name_that_can_be_a_files_stays_as_it_is() -> None:
     assert _file_part("clicks-v1.2") == "clicks-v1.2"
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [*((column, None) for column in ROW), ("after", [None]), ("batch", "one"), ("query", ["q"])]
+)
+def test_what_no_query_recorded_is_refused(tmp_path: Path, column: str, value: object) -> None:
+    pq.write_table(pa.Table.from_pylist([ROW]), tmp_path / "1.parquet")
+    assert len(read(tmp_path)) == 1
+    pq.write_table(pa.Table.from_pylist([{**ROW, column: value}]), tmp_path / "2.parquet")
+    with pytest.raises(LedgerError, match=r"2\.parquet: it is no file of a ledger"):
+        read(tmp_path)

@@ -124,3 +124,18 @@ def test_a_record_of_an_absurd_micro_batch_is_a_finding_that_ends() -> None:
     found = judged(SPOUT, replace(SPOUT, batch=2**62))
     assert [verdict.status for verdict in found[:2]] == [Status.BALANCED, Status.UNRECORDED]
     assert (found[-1].batch, len(found)) == (2**62, 1002)
+
+
+def test_absurd_micro_batches_without_number_are_told_of_in_part() -> None:
+    """Each pair of them made a thousand verdicts, and each verdict took as long as there are micro-batches."""
+    found = judged(*(replace(SPOUT, batch=number << 20) for number in range(3000)))
+    assert len(found) == 3000 + 10_000
+    assert {verdict.status for verdict in found} == {Status.BALANCED, Status.UNRECORDED}
+
+
+def test_whether_a_missing_micro_batch_is_late_is_told_by_the_first_record_of_any_later_one() -> None:
+    later = (replace(SPOUT, batch=2, recorded_ms=50_000), replace(SPOUT, batch=4, recorded_ms=0))
+    found = judged(SPOUT, *later)
+    assert [verdict.status for verdict in found if verdict.batch in (1, 3)] == [Status.UNRECORDED] * 2
+    (missing,) = [verdict for verdict in judged(SPOUT, later[0]) if verdict.batch == 1]
+    assert missing.status is Status.OPEN
