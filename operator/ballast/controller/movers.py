@@ -102,7 +102,6 @@ class Movers:
         self._bulkhead, self._writing = Bulkhead(client.connections), Bulkhead(client.connections)
         # A page of pods may be 16 MiB long, and takes more while it is read.
         self._reading = Bulkhead(client.connections, most_while_slow=1, most_slow=3)
-        self._waits = tuple(each.under_way for each in (self._bulkhead, self._writing, self._reading))
         self._unwritable: dict[str, OpenMove] = {}
         """Moves whose status can't be written, by uid, as they count."""
 
@@ -165,7 +164,7 @@ class Movers:
         if each.state.phase.ended:
             self._expire(each, context.policy.moves)
             return None
-        if any(under_way(each.key) for under_way in self._waits):
+        if any(bulkhead.under_way(each.key) for bulkhead in (self._bulkhead, self._writing, self._reading)):
             return self._clock() + 1.0
         return self._carry(each, context, known)
 
@@ -187,11 +186,10 @@ class Movers:
             return
         outlived = record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock())
         if outlived and self._turns.may_delete():
-            self._writing.map(
-                lambda move: delete_object(self._client, kinds.EXECUTOR_MOVE, move.raw),
-                [each],
-                key=lambda move: move.key,
-                namespace=lambda move: move.state.orders.namespace,
+            self._writing.one(
+                lambda: delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw),
+                key=each.key,
+                namespace=each.state.orders.namespace,
             )
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
@@ -223,24 +221,21 @@ class Movers:
         return self._clock()
 
     def _write(self, each: OpenMove, step: Step, policy: str) -> OpenMove | None:
-        """The state first, then its Events; None when another client wrote the object meanwhile, or there is no answer.
+        """The move as written; None when another client wrote the object meanwhile, or the answer is late.
 
-        It does not wait long for that: a webhook may take as long as it likes, and others' executors are gated.
+        A webhook may take as long as it likes, while executors of others are gated: so a late answer is not awaited.
         """
-        (written,) = self._writing.map(
-            lambda move: self._sent(move, step, policy),
-            [each],
-            key=lambda move: move.key,
-            namespace=lambda move: move.state.orders.namespace,
+        written = self._writing.one(
+            lambda: self._written(each, step, policy), key=each.key, namespace=each.state.orders.namespace
         )
-        if not isinstance(written, TooLarge):
-            return None if written is None or isinstance(written, KubeError) else OpenMove(written, step.move)
-        _LOG.warning("move %s counts as ended: %s", each.key, written)
-        ended = self._unwritable[each.raw["metadata"]["uid"]] = given_up(each, self._clock())
-        return ended
+        if isinstance(written, TooLarge):
+            _LOG.warning("move %s counts as ended: %s", each.key, written)
+            ended = self._unwritable[each.raw["metadata"]["uid"]] = given_up(each, self._clock())
+            return ended
+        return None if written is None or isinstance(written, KubeError) else OpenMove(written, step.move)
 
-    def _sent(self, each: OpenMove, step: Step, policy: str) -> JSON | KubeError:
-        """The object as it is now, or why it could not be written."""
+    def _written(self, each: OpenMove, step: Step, policy: str) -> JSON | KubeError:
+        """The object with its new state, whose Events follow; or why it could not be written."""
         status = record.status(step.move, each.raw, self._clock())
         try:
             fresh = write_status(self._client, kinds.EXECUTOR_MOVE, each.raw, status)
@@ -283,13 +278,13 @@ class Movers:
         known = context.pods.get(orders.executor_uid)
         application = subject.application or (known.executor.application if known and known.executor else "")
 
-        def read(move: OpenMove) -> None:
+        def read() -> None:
             found = reread(orders.namespace, application, orders.executor_name)
-            self._answers.pods[move.key] = self._clock(), found
+            self._answers.pods[each.key] = self._clock(), found
 
         at, pods = self._answers.pods.pop(each.key, _NOT_READ)
         if pods is None or self._clock() - at > _FRESH_SECONDS:
-            self._reading.map(read, [each], key=lambda move: move.key, namespace=lambda _: orders.namespace)
+            self._reading.one(read, key=each.key, namespace=orders.namespace)
             _, pods = self._answers.pods.pop(each.key, _NOT_READ)
         return None if pods is None else context.with_pods(orders.namespace, application, pods)
 
@@ -301,12 +296,7 @@ class Movers:
         """
         if (effect := step.effect) is None:
             return step.wake_at
-        self._bulkhead.map(
-            lambda move: self._do(effect, move, context),
-            [each],
-            key=lambda move: move.key,
-            namespace=lambda move: move.state.orders.namespace,
-        )
+        self._bulkhead.one(lambda: self._do(effect, each, context), key=each.key, namespace=each.state.orders.namespace)
         return self._clock() + 1.0
 
     def _do(self, effect: Effect, each: OpenMove, context: Context) -> None:

@@ -42,12 +42,13 @@ _MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
 _MOST_URGENT = 10
-"""Writes at once of one object's status, of such as can't wait as long: a user may fail executors, or have a condition
-come and go, in every reconcile."""
+"""Urgent writes of one object's status that may follow each other at once. A user may fail executors, or have a
+condition come and go, in every reconcile.
+"""
 _URGENT_SECONDS = 5.0
-"""Until one more of them may be written."""
+"""Until one more urgent write is allowed."""
 _LATE_SECONDS = 5.0
-"""Until the answer to a write is looked for that was not waited for."""
+"""Until a status is looked at again whose write was not answered in time."""
 _RETRY_SECONDS = 1.0
 """Until a status is written again after a conflict."""
 
@@ -237,25 +238,21 @@ class Reporter:
         last = self._written.get(uid)
         if last and now < (until := last.until(urgent=_urgent(before, status, last))):
             return until if difference(before, status) else None
-        (answer,) = self._bulkhead.map(
-            lambda _: self._sent(kind, seen, status),
-            [uid],
-            key=lambda each: each,
-            namespace=lambda _: seen["metadata"].get("namespace") or "",
-        )
+        # A webhook may take as long as it likes, while executors of others are gated: a late answer is not awaited.
+        namespace = seen["metadata"].get("namespace") or ""
+        answer = self._bulkhead.one(lambda: self._sent(kind, seen, status), key=uid, namespace=namespace)
         if answer is None:
             return now + _LATE_SECONDS
-        if answer is _Sent.WRITTEN:
-            self._written[uid] = _Written(now, _counted(status), 1.0 + (last.still_urgent(now) if last else 0.0))
-        return now + _RETRY_SECONDS if answer is _Sent.CONFLICT else None
+        if answer is _Answer.WRITTEN:
+            self._written[uid] = _Written(now, _counted(status), 1.0 + (last.urgent_left(now) if last else 0.0))
+        return now + _RETRY_SECONDS if answer is _Answer.CONFLICT else None
 
-    def _sent(self, kind: Kind, seen: JSON, status: JSON) -> _Sent:
-        """A webhook may take as long as it likes, and executors of others are gated: not all answers are waited for."""
+    def _sent(self, kind: Kind, seen: JSON, status: JSON) -> _Answer:
         try:
             written = write_status(self._client, kind, seen, status)
         except Conflict as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
-            return _Sent.CONFLICT
+            return _Answer.CONFLICT
         except NotFound as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
         except KubeError as error:
@@ -264,12 +261,12 @@ class Reporter:
                 raise
             _LOG.warning("status of %s was not written: %s", seen["metadata"]["name"], error)
         else:
-            return _Sent.NOT_NEEDED if written is None else _Sent.WRITTEN
-        return _Sent.REFUSED
+            return _Answer.NOT_NEEDED if written is None else _Answer.WRITTEN
+        return _Answer.REFUSED
 
 
-class _Sent(Enum):
-    """What came of a status."""
+class _Answer(Enum):
+    """To the write of a status."""
 
     WRITTEN = "written"
     NOT_NEEDED = "not needed"
@@ -285,9 +282,9 @@ class _Written:
     """Seconds since the epoch."""
     counted: JSON
     urgent: float = 1.0
-    """Writes that were not a minute apart, this one included, less one for each `_URGENT_SECONDS`."""
+    """Urgent writes up to this one, less one for each `_URGENT_SECONDS` between them."""
 
-    def still_urgent(self, now: float) -> float:
+    def urgent_left(self, now: float) -> float:
         return max(0.0, self.urgent - (now - self.at) / _URGENT_SECONDS)
 
     def until(self, *, urgent: bool) -> float:

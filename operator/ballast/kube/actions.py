@@ -52,8 +52,8 @@ class Refused:
     """For want of a right, which other objects of the kind want as well."""
     lasting: bool = False
     """The answer will be the same as long as the object is as it is."""
-    for_good: bool = field(default=False, compare=False)
-    """The server, or a policy of its cluster, does not accept what was to be written."""
+    unacceptable: bool = field(default=False, compare=False)
+    """It is about what was to be written: the API server, or admission, does not accept that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +97,21 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
             fresh = _reread(client, order, patch) if _may_be_stale(error) else _refused(error)
             if isinstance(error, Invalid) and fresh == current:
                 # Its test can't have failed: something else refused it, as a webhook may without a cause.
-                return Refused(error.message, for_good=True)
+                return Refused(error.message, unacceptable=True)
             if not isinstance(fresh, Held):
                 return fresh
             current = fresh
         except KubeError as error:
-            return Refused(error.message, for_good=not error.of_server)
+            return Refused(error.message, unacceptable=not error.of_server)
         else:
             return Released(patch.pin, patch.reason)
     return Changed("it changes faster than it can be patched")
 
 
-def release_in_any_case(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
-    """As it is where its affinity is refused: an admission policy may forbid that, and no pod may stay gated for it."""
+def release_even_unplaced(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
+    """Release the pod, as it is if its affinity is refused: no pod may stay gated because of an admission policy."""
     outcome = release(client, order, levels)
-    if not isinstance(outcome, Refused) or not outcome.for_good or not any(order.placement.location):
+    if not isinstance(outcome, Refused) or not outcome.unacceptable or not any(order.placement.location):
         return outcome
     as_it_is = replace(order.placement, location=(), pin=Pin.NONE)
     again = release(client, replace(order, placement=as_it_is), levels)
@@ -140,7 +140,7 @@ def _release_in_turn(client: Client, orders: Sequence[Release], levels: Levels) 
     """Wait for every answer, over as many connections as the client has."""
     indexes = in_turn(range(len(orders)), namespace=lambda index: orders[index].namespace)
     with ThreadPoolExecutor(min(client.connections, len(orders)), "release") as pool:
-        outcomes = pool.map(lambda index: release_in_any_case(client, orders[index], levels), indexes)
+        outcomes = pool.map(lambda index: release_even_unplaced(client, orders[index], levels), indexes)
         found = dict(zip(indexes, outcomes, strict=True))
     return [found[index] for index in range(len(orders))]
 
@@ -150,7 +150,7 @@ def release_bounded(
 ) -> list[ReleaseOutcome]:
     """The same, without waiting for pods of namespaces about which the API server is slow."""
     found = bulkhead.map(
-        lambda order: release_in_any_case(client, order, levels),
+        lambda order: release_even_unplaced(client, order, levels),
         orders,
         key=lambda order: order.uid,
         namespace=lambda order: order.namespace,
@@ -168,7 +168,7 @@ def _may_be_stale(error: KubeError) -> bool:
 
 
 def _refused(error: KubeError) -> Refused:
-    return Refused(error.message, lasting=isinstance(error, TooLarge), for_good=not isinstance(error, TooLarge))
+    return Refused(error.message, lasting=isinstance(error, TooLarge), unacceptable=not isinstance(error, TooLarge))
 
 
 def _reread(client: Client, order: Release, sent: ReleasePatch) -> Held | ReleaseOutcome:

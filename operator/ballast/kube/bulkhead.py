@@ -89,6 +89,11 @@ class Bulkhead:
             found = {**unawaited.answers, **awaited.answers}
             return [found.get(index) for index in range(len(items))]
 
+    def one(self, work: Callable[[], R], *, key: str, namespace: str) -> R | None:
+        """The same for a single request."""
+        (answer,) = self.map(lambda _: work(), [key], key=lambda each: each, namespace=lambda _: namespace)
+        return answer
+
     def under_way(self, key: str) -> bool:
         """Whether a request of this key has been sent and is not answered."""
         with self._lock:

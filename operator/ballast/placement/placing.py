@@ -37,7 +37,7 @@ from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repairable, repaired, seat
 from ballast.placement.room import Room, about_to_be_bound, fits, room
 from ballast.placement.scope import region
-from ballast.placement.shortage import Round, rounds, told_apart
+from ballast.placement.shortage import Round, by_placeable, rounds
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import PlacementState, after, awaited_by_moves, chosen, headings, sets
 from ballast.placement.strategy import Seats, Strategy
@@ -100,9 +100,9 @@ def place(
     hot, limit = would_be_unloaded(reached, policy.shedding), hot_score(reached, policy.shedding)
     pool = Pool(places, space, Admission(places.nodes), policy.placement, hot, limit)
     known = scores if measured is None else measured
-    # A user may have any number of executors that no node can take: the search for others' places goes without them.
-    able, _ = told_apart(gated, space, pool.admission)
-    strategy = chosen(pool, snapshot, state, gated=able or gated, measured=known, effort=effort)
+    # A user may have any number of executors that no node can take: they must not shorten the search for others.
+    placeable, _ = by_placeable(gated, space, pool.admission)
+    strategy = chosen(pool, snapshot, state, gated=placeable or gated, measured=known, effort=effort)
     pins = {uid: move.target for uid, move in awaited_by_moves(snapshot, gated).items()}
     awaited = awaited_zones(snapshot.executors, policy.levels)
     work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins, awaited=awaited)
@@ -110,8 +110,8 @@ def place(
     free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
     bound = headings(snapshot, sent.items()) | _nodes(work.placements)
 
-    able, _ = told_apart(free, space, pool.admission)
-    parts = rounds(able, space, pool.admission)
+    placeable, _ = by_placeable(free, space, pool.admission)
+    parts = rounds(placeable, space, pool.admission)
 
     def waiting(
         executors: Sequence[Executor], seated: Mapping[str, str] = _NOBODY, *, crowded: bool = False
@@ -211,7 +211,7 @@ class _Pass:
         self._settle_all(executors, waiting)
 
     def _repair(self, executors: Sequence[Executor], waiting: _Waiting) -> None:
-        """Find room for those that have none, if they or others of the pass go elsewhere."""
+        """Find room for executors that have none, by sending them or others of the pass elsewhere."""
         if all(executor.uid in self.seats for executor in executors):
             return
         nodes = self.pool.locations.nodes

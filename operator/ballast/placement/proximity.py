@@ -301,9 +301,9 @@ class Proximity:
         self._executors, self._search_seconds, self._effort = executors, search_seconds, effort
 
     def _reckoned(self, workload: TopologyWorkload) -> int:
-        """How many executors the pass has, as if no namespace had more than this one.
+        """How many executors the pass would have if no namespace had more than the workload's.
 
-        One user's thousands must not make the search for the places of others a short one.
+        Thousands of one user's executors must not shorten the search for places of others.
         """
         own = self._executors.get(workload.topology.namespace, 0)
         return min(sum(self._executors.values()), own * len(self._executors))

@@ -24,7 +24,7 @@ from ballast.placement.workload import Group, TopologyWorkload
 
 _STEPS = 2000
 _MOST_CELLS = 500_000
-"""Executors times nodes up to which a pass is repaired; the namespaces with the fewest executors first."""
+"""Executors times nodes that are repaired together; the namespaces with the fewest executors come first."""
 _DEPTH = 3
 """How many executors in a row may each send the next one elsewhere."""
 _MOST_EJECTED = 4
@@ -61,7 +61,7 @@ def seat(workload: TopologyWorkload, seats: Mapping[str, int]) -> IntArray:
 
 
 def repairable(executors: Sequence[Executor], nodes: int) -> list[Executor]:
-    """Those of the namespaces with the fewest executors, as many as are repaired together."""
+    """The executors of the namespaces that have the fewest, as many namespaces as are repaired together."""
     counts = Counter(executor.namespace for executor in executors)
     few, left = set[str](), _MOST_CELLS // max(1, nodes)
     for name, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
@@ -183,10 +183,10 @@ class Assignment:
         self._left = 0
 
     def improve(self, steps: int, random: Random) -> None:
-        """Place as many of the missing as are found a node for; those that were placed stay placed, somewhere.
+        """Find nodes for as many of the missing as possible; executors that have one keep it or get another.
 
-        One namespace after the other, that with the fewest missing first: each has an equal part of the steps, and what
-        others before it did not need. A user may have any number of executors that nothing helps.
+        Namespaces have their turn one after the other, that with the fewest missing first. Each gets an equal part of
+        the steps, and what those before it did not need: a user may have any number of executors that nothing helps.
         """
         counts = self._by_owner(self.missing)
         owners = sorted(np.flatnonzero(counts).tolist(), key=lambda owner: (counts[owner], owner))

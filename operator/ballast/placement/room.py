@@ -231,7 +231,7 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
 
     A replacement that has been released counts by itself, and so does nothing here; one that is still gated will be
     sent to the target by its move. When the executor is gone, another of its application and profile tells what the
-    replacement will ask for. What users only ask for may never begin, and keeps no room.
+    replacement will ask for. A move by hand that has not been revalidated may never begin, and keeps no room.
     """
     present = {executor.uid: executor for executor in snapshot.executors}
     alike = {(e.namespace, e.application, e.resource_profile): e.requests for e in snapshot.executors}

@@ -21,7 +21,7 @@ from ballast.placement.room import Room, by_shape, fits, kinds, take_off
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Executors that are placed before those of the rounds after it."""
+    """Executors that are placed together, before those of later rounds."""
 
     executors: Sequence[Executor]
     crowded: bool = False
@@ -31,15 +31,19 @@ class Round:
 def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> list[Round]:
     """The executors in the order in which they are to be placed.
 
-    One round where there is room for all, or where all are of one namespace. Otherwise, of the namespaces whose nodes
-    lack room for all that is asked for, those that ask for no more than their share come first, then as much as the
-    share is of those that ask for more, and then the rest of these, one after the other. Shares are max-min fair: what
-    one does not ask for is shared by the others. They are of what is free for the namespace for which least is. One
-    that asks for no more than its share of what is free for itself comes with the rest, and as a whole.
+    One round where there is room for all, or where all are of one namespace. Otherwise a namespace is crowded if its
+    nodes lack room for all that is asked for. The rounds are:
 
-    The other namespaces come next, in one round: a user may ask for next to nothing on a full node, and that must not
-    break up the sets of others. Executors that no node could take, were they alone, are no part of what is asked for,
-    and come last.
+    1. crowded namespaces that ask for no more than their share,
+    2. of each other crowded namespace as much as its share,
+    3. what these ask for beyond it, one namespace after the other,
+    4. all namespaces that are not crowded: a user may ask for next to nothing on a full node, which must not break up
+       the sets of others,
+    5. executors that no node could take if they were alone. Shares are counted without them.
+
+    Shares are max-min fair: what one namespace does not ask for is shared by the others. What is shared is what is free
+    for the namespace that has least. A namespace that asks for no more than its share of what is free for itself comes
+    as a whole in 3.
     """
     members: dict[str, list[Executor]] = defaultdict(list)
     for executor in executors:
@@ -53,9 +57,9 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
     crowded = (short & (demand > 0)).any(axis=1)
     if not crowded.any():
         return [Round(executors)]
-    able, hopeless = told_apart(executors, space, admission)
+    placeable, hopeless = by_placeable(executors, space, admission)
     if hopeless:
-        return [*rounds(able, space, admission), Round(hopeless)]
+        return [*rounds(placeable, space, admission), Round(hopeless)]
     roomy = [executor for name, lacks in zip(names, crowded, strict=True) if not lacks for executor in members[name]]
     by_namespace = {name: members[name] for name, lacks in zip(names, crowded, strict=True) if lacks}
     return [*_by_shares(by_namespace, demand, free[crowded], space), *([Round(roomy)] if roomy else [])]
@@ -64,7 +68,7 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
 def _by_shares(
     members: Mapping[str, list[Executor]], demand: FloatArray, free: FloatArray, space: Room
 ) -> Iterator[Round]:
-    """`demand`: of all namespaces, by kind; `free`: for each of these."""
+    """Rounds 1 to 3, of the crowded namespaces. `demand`: of all namespaces, by kind; `free`: for each crowded one."""
     least = free.min(axis=0)
     short = demand.sum(axis=0) > least + space.slack
     share = np.where(
@@ -91,20 +95,20 @@ def _by_shares(
         yield Round(beyond, crowded=True)
 
 
-def told_apart(
+def by_placeable(
     executors: Iterable[Executor], space: Room, admission: Admission
 ) -> tuple[list[Executor], list[Executor]]:
-    """Those that some node could take, were they alone, and those that none can."""
+    """Those that some node could take if they were alone, and those that none can."""
     known: dict[tuple[Resources, Constraints], bool] = {}
-    able: list[Executor] = []
+    placeable: list[Executor] = []
     hopeless: list[Executor] = []
     for executor in executors:
         shape = (executor.requests, executor.constraints)
         if shape not in known:
             open_to = fits(space.free, space.vector(executor.requests), space.slack)
             known[shape] = bool((open_to & admission.mask(executor.constraints)).any())
-        (able if known[shape] else hopeless).append(executor)
-    return able, hopeless
+        (placeable if known[shape] else hopeless).append(executor)
+    return placeable, hopeless
 
 
 def _split(executors: Sequence[Executor], share: FloatArray, space: Room) -> tuple[list[Executor], list[Executor]]:

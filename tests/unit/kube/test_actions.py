@@ -24,7 +24,7 @@ from ballast.kube.actions import (
     delete_unscheduled,
     evict,
     release,
-    release_in_any_case,
+    release_even_unplaced,
     release_many,
     release_patch,
 )
@@ -194,18 +194,18 @@ def test_a_pod_is_released_as_it_is_where_its_affinity_is_refused(
     """An admission policy may forbid affinity: it stayed gated until the CronJob released it."""
     with scripted() as script:
         script.by = lambda asked: refusal if "affinity" in str(asked.body) else OK
-        assert release_in_any_case(script.client(tmp_path), order(), DEFAULT_LEVELS) == outcome
+        assert release_even_unplaced(script.client(tmp_path), order(), DEFAULT_LEVELS) == outcome
         assert len(script.writes) == patches
 
 
 def test_it_is_told_why_where_nothing_releases_it(tmp_path: Path) -> None:
     with scripted(NOT_VALID, Answer(403, {"message": "no"})) as script:
-        assert release_in_any_case(script.client(tmp_path), order(), DEFAULT_LEVELS) == Refused("no such thing")
+        assert release_even_unplaced(script.client(tmp_path), order(), DEFAULT_LEVELS) == Refused("no such thing")
 
 
 def test_what_was_released_meanwhile_is_not_told_of_as_ours(tmp_path: Path) -> None:
     with scripted(NOT_VALID, STALE, Answer(body=executor())) as script:
-        assert release_in_any_case(script.client(tmp_path), order(), DEFAULT_LEVELS) == Released(already=True)
+        assert release_even_unplaced(script.client(tmp_path), order(), DEFAULT_LEVELS) == Released(already=True)
 
 
 def test_a_busy_server_is_no_budget(tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ def test_answers_come_in_the_order_in_which_was_asked() -> None:
     assert server.ask() == []
 
 
+def test_a_single_request_has_a_single_answer_which_is_not_waited_for_if_it_is_late() -> None:
+    server = Server()
+    late, mine = of("slow", 1)[0], of("team", 1)[0]
+    assert server.bulkhead.one(lambda: server.answer(late), key=late[1], namespace="slow") is None
+    assert server.bulkhead.under_way(late[1])
+    assert server.bulkhead.one(lambda: server.answer(mine), key=mine[1], namespace="team") == "team-000 is done"
+    server.let.set()
+
+
 def test_nothing_waits_long_for_answers_about_another_namespace() -> None:
     server = Server()
     found = server.ask(*of("slow", 100), ("team", "mine"))
