@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from ballast.api.names import decimal
 from ballast.controller import logs
 from ballast.controller.context import Context
+from ballast.controller.move_object import in_the_way, move_name, move_object
 from ballast.controller.telemetry import Telemetry
 from ballast.fairness import in_turn
 from ballast.kube import actions, kinds, nomination
@@ -21,7 +19,6 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, Regarding
-from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
 from ballast.kube.release_backoff import ReleaseBackoff
@@ -29,8 +26,6 @@ from ballast.model import (
     Displaced,
     EventReason,
     Levels,
-    Move,
-    MovePhase,
     MovesMode,
     NodeView,
     Pin,
@@ -150,7 +145,7 @@ class Actuator:
         for topology, displaced in sorted(found.items()):
             logs.note_displaced(context.name, topology, displaced)
             shown = [f"{each.executor.split('/')[1]} on {each.node} instead of {each.chosen}" for each in displaced]
-            subject = context.topology(topology) or _driver(context, topology)
+            subject = context.topology(topology) or context.driver(topology)
             if subject is not None:
                 words = f"{len(displaced)} executors found no room on their nodes: {', '.join(shown[:12])}"
                 self._post(subject, EventReason.DISPLACED, "Place", words)
@@ -234,9 +229,9 @@ class Actuator:
 
     def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> None:
         name = move_name(move, context.snapshot.moves)
-        body = _body(context, move, name=name, source=source, approved=approved)
+        wanted = move_object(context, move, name=name, source=source, approved=approved)
         try:
-            found, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
+            found, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, wanted)
         except KubeError as error:
             # A quota or the deletion of one namespace must not stop work on the others.
             if error.of_server:
@@ -252,7 +247,7 @@ class Actuator:
             logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
             self._post(_mover(move), EventReason.MOVE_DECIDED, "Move", words)
-        elif _has_ended(found) or not _is_the_same(found, body):
+        elif in_the_way(found, wanted):
             words = f"ExecutorMove {name} is in its place, and has ended or is another one; delete it"
             self._close(context, move, words, note=words)
 
@@ -285,7 +280,7 @@ class Actuator:
     def _report_topology(self, context: Context, key: str, nodes: list[str]) -> None:
         where = ", ".join(f"{count} on {node}" for node, count in sorted(Counter(nodes).items())[:12])
         words = f"{len(nodes)} executors: {where}"
-        subject = context.topology(key) or _driver(context, key)
+        subject = context.topology(key) or context.driver(key)
         if subject is not None:
             self._post(subject, EventReason.PLACED, "Place", words)
 
@@ -293,32 +288,6 @@ class Actuator:
         self, regarding: Regarding, reason: EventReason | Reason, action: str, note: str, *, warning: bool = False
     ) -> None:
         self._events.post(Notice(regarding, reason, action, note, warning=warning))
-
-
-def move_name(move: PlannedMove, known: Iterable[Move]) -> str:
-    """The same for the same plan, so that a crash after the write creates no second move. `known`: all moves there are.
-
-    It is unique for the executor and its way; the executor's uid never comes again.
-    Refused or expired ones, and those that failed before it left, are followed by others: what tells these apart is
-    when the last one ended. How many have would not: they are deleted in time.
-    """
-    own = (other for other in known if (other.namespace, other.executor_uid) == (move.namespace, move.uid))
-    ends = (other.ended_at for other in own if other.phase.ended)
-    last_milliseconds = round(1000 * max((end for end in ends if end is not None), default=0.0))
-    digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}/{last_milliseconds}".encode()).hexdigest()[:10]
-    return f"{move.pod[:200].rstrip('-.')}-{digest}"
-
-
-def _is_the_same(found: JSON, wanted: JSON) -> bool:
-    """As after a crash right behind its creation. A user may have created another one of that name."""
-    there, spec = found.get("spec") or {}, wanted["spec"]
-    if any(there.get(key) != spec[key] for key in ("policyName", "executor", "sourceNodeName", "targetNodeName")):
-        return False
-    return bool((there.get("reason") or {}).get("strategy") == spec["reason"]["strategy"])
-
-
-def _has_ended(found: JSON) -> bool:
-    return MovePhase((found.get("status") or {}).get("phase") or MovePhase.PROPOSED).ended
 
 
 def _stray(pod: Pod, failed: Mapping[str, str]) -> Placement:
@@ -355,67 +324,6 @@ def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tu
         return EventReason.RELEASE_REFUSED, "Release", outcome.detail
     reason = getattr(outcome, "reason", None) or placement.reason
     return reason or EventReason.RELEASED, "Release", placement.detail or "released as it is"
-
-
-def _driver(context: Context, key: str) -> Regarding | None:
-    """The driver of an implicit topology, whose key names the application."""
-    namespace, _, application = key.partition("/")
-    pod = next(iter(context.drivers(namespace, application)), None)
-    return Regarding(kinds.POD, pod.name, pod.uid, pod.namespace) if pod else None
-
-
-def _owners(context: Context, move: PlannedMove) -> list[dict[str, str]]:
-    """The SparkTopology if there is one, else the driver's pod, else None."""
-    topology = context.topology(move.topology)
-    if topology is not None:
-        return [_owner(kinds.SPARK_TOPOLOGY, topology)]
-    driver = _driver(context, move.topology)
-    return [_owner(kinds.POD, driver)] if driver is not None else []
-
-
-def _owner(kind: Kind, regarding: Regarding) -> dict[str, str]:
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": regarding.name, "uid": regarding.uid}
-
-
-def _body(context: Context, move: PlannedMove, *, name: str, source: NodeView | None, approved: bool) -> JSON:
-    return {
-        "apiVersion": kinds.EXECUTOR_MOVE.api_version,
-        "kind": kinds.EXECUTOR_MOVE.kind,
-        "metadata": {"name": name, "namespace": move.namespace, "ownerReferences": _owners(context, move)},
-        "spec": _spec(context, move, source=source, approved=approved),
-    }
-
-
-def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> dict[str, Any]:
-    return {
-        "policyName": context.name,
-        "topologyName": move.topology.split("/", 1)[1],
-        "component": move.component,
-        "executor": {"pod": move.pod, "uid": move.uid},
-        "sourceNodeName": move.source,
-        "targetNodeName": move.target,
-        "approved": approved,
-        "reason": {
-            "strategy": move.strategy,
-            "scores": {"from": decimal(move.hot_score), "to": decimal(move.cold_score)},
-            "difference": decimal(move.hot_score - move.cold_score),
-            "hits": _hits(move, source),
-            **({"slowness": decimal(move.slowness)} if move.slowness is not None else {}),
-            **({"pressure": decimal(move.pressure_ratio)} if move.pressure_ratio is not None else {}),
-        },
-        "predicted": {
-            "hotAfter": decimal(move.hot_after),
-            "coldAfter": decimal(move.cold_after),
-            "localityDelta": decimal(move.locality_delta_ratio),
-        },
-    }
-
-
-def _hits(move: PlannedMove, source: NodeView | None) -> dict[str, int]:
-    """Of the node as this pass counted them; a strategy without thresholds has its own count only."""
-    if source is None or not (source.low_hits or source.high_hits):
-        return {"low": move.hits, "high": 0}
-    return {"low": source.low_hits, "high": source.high_hits}
 
 
 def _sentence(move: PlannedMove) -> str:

@@ -115,6 +115,12 @@ class Context:
         """The application's driver pods, ended ones too; none when its driver is outside of the cluster."""
         return self._drivers.get((namespace, application), ())
 
+    def driver(self, key: str) -> Regarding | None:
+        """The driver of an implicit topology, whose key names the application."""
+        namespace, _, application = key.partition("/")
+        pod = next(iter(self.drivers(namespace, application)), None)
+        return Regarding(kinds.POD, pod.name, pod.uid, pod.namespace) if pod else None
+
     @cached_property
     def _drivers(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
         found: dict[tuple[str, str], list[Pod]] = defaultdict(list)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from ballast.api.topology import SparkTopology
-from ballast.controller.actuator import Actuator, move_name
+from ballast.controller.actuator import Actuator
 from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
+from ballast.controller.move_object import move_name
 from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import PodReader
