@@ -63,7 +63,8 @@ def size(
         typer.Option(metavar="URL", help="Ask this Prometheus for Spark's own metrics.", callback=address),
     ] = None,
     application: Annotated[
-        str | None, typer.Option(metavar="ID", help="Its id, where Prometheus has several applications.")
+        str | None,
+        typer.Option(metavar="ID", help="Its id, or NAMESPACE/ID, where Prometheus has several applications."),
     ] = None,
     settings: Annotated[
         list[str] | None,

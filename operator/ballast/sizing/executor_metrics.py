@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ballast.errors import InvalidField
@@ -11,7 +11,9 @@ from ballast.sizing.amount import LARGEST, SMALLEST
 
 WINDOW_SECONDS = 600
 _STEP_SECONDS = 5
-_BY = "application_id"
+_APPLICATION, _NAMESPACE = "application_id", "namespace"
+_BY = f"{_NAMESPACE}, {_APPLICATION}"
+"""The namespace is the scrape's own label: a pod may export any application's id."""
 _DRIVERS_NAME = "metrics_(.+)_driver_spark_streaming_(.+)_inputRate_total_Value"
 _METRICS = {
     "taskSeconds": "totalDuration_seconds_total",
@@ -27,7 +29,7 @@ def _arriving(function: str) -> str:
     0 is left out.
     """
     own = f'{{__name__=~"{_DRIVERS_NAME}"}} < Inf'
-    for label, group in ((_BY, 1), ("query", 2)):
+    for label, group in ((_APPLICATION, 1), ("query", 2)):
         own = f'label_replace({own}, "{label}", "${group}", "__name__", "{_DRIVERS_NAME}")'
     window = f"[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]"
     told = f"({own} and max_over_time({own}{window}) > 0)"
@@ -85,27 +87,19 @@ Samples = Sequence[tuple[Mapping[str, str], float]]
 
 
 def read(answers: Mapping[str, Samples], *, application: str | None) -> ExecutorMetrics:
-    """Of the given application, or of the only one. Raises InvalidField when there is none, or several."""
+    """Of the given application (its id, or NAMESPACE/ID), or of the only one.
+
+    Raises InvalidField when there is none, or several.
+    """
     cores = _by_application(answers.get("cores", ()))
-    if application is None:
-        if len(cores) != 1:
-            known = ", ".join(sorted(cores)[:5])
-            found = f"{len(cores)} applications ({known})" if cores else "no metrics_executor_totalCores"
-            remedy = (
-                "name one of them" if cores else "let Prometheus scrape the driver at /metrics/executors/prometheus"
-            )
-            raise InvalidField("--application", found, remedy)
-        application = next(iter(cores))
-    elif application not in cores:
-        known = ", ".join(sorted(cores)[:5]) or "none"
-        raise InvalidField("--application", application, f"Prometheus has no such application: it has {known}")
-    values = {name: _of(application, _by_application(answer)) for name, answer in answers.items()}
+    chosen = _chosen(cores, application)
+    values = {name: _of(chosen, _by_application(answer)) for name, answer in answers.items()}
     seconds = values.get("seconds")
     per_second = {name: None if seconds is None else _over(values.get(name), seconds) for name in _METRICS}
     return ExecutorMetrics(
-        application=application,
+        application=chosen[1],
         executors=max(1, int(values.get("executors") or 1)),
-        cores=max(1, int(cores[application])),
+        cores=max(1, int(cores[chosen])),
         task_seconds_per_second=per_second["taskSeconds"],
         gc_seconds_per_second=per_second["gcSeconds"],
         input_bytes_per_second=per_second["inputBytes"],
@@ -115,15 +109,47 @@ def read(answers: Mapping[str, Samples], *, application: str | None) -> Executor
     )
 
 
-def _of(application: str, values: Mapping[str, float]) -> float | None:
+_Key = tuple[str, str]
+"""Namespace, empty where the scrape tells none, and id."""
+
+
+def _chosen(known: Iterable[_Key], application: str | None) -> _Key:
+    """Raises InvalidField."""
+    found = {_name(key): key for key in known if application in (None, key[1], _name(key))}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        told = f"{len(found)} applications ({_first(found)})"
+        raise InvalidField("--application", application or told, f"name one of {_first(found)}")
+    if application is None:
+        remedy = "let Prometheus scrape the driver at /metrics/executors/prometheus"
+        raise InvalidField("--application", "no metrics_executor_totalCores", remedy)
+    there = _first(map(_name, known)) or "none"
+    raise InvalidField("--application", application, f"Prometheus has no such application: it has {there}")
+
+
+def _name(key: _Key) -> str:
+    return "/".join(filter(None, key))
+
+
+def _first(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:5])
+
+
+def _of(application: _Key, values: Mapping[_Key, float]) -> float | None:
     """Names of metrics have `_` in place of all that is no letter or digit."""
-    return values.get(application, values.get(re.sub(r"[^a-zA-Z0-9]", "_", application)))
+    namespace, id_ = application
+    return values.get(application, values.get((namespace, re.sub(r"[^a-zA-Z0-9]", "_", id_))))
 
 
 def _over(amount: float | None, seconds: float) -> float | None:
     return None if amount is None else amount / seconds
 
 
-def _by_application(answer: Samples) -> dict[str, float]:
+def _by_application(answer: Samples) -> dict[_Key, float]:
     """Values above 0 that can be true, by application."""
-    return {labels[_BY]: value for labels, value in answer if _BY in labels and SMALLEST <= value <= LARGEST}
+    return {
+        (labels.get(_NAMESPACE, ""), labels[_APPLICATION]): value
+        for labels, value in answer
+        if _APPLICATION in labels and SMALLEST <= value <= LARGEST
+    }

@@ -235,8 +235,19 @@ def test_an_application_that_is_not_clear_is_asked_for(
         executor_metrics.read({"cores": [(labels, 1.0) for labels in cores]}, application=application)
 
 
+def test_what_another_namespace_exports_about_the_application_does_not_count() -> None:
+    """A user's pod may export the id of any application: its cores and rates were added to that one's."""
+    own, others = {"namespace": "orders", **ONE}, {"namespace": "nosy", **ONE}
+    both = {name: [(own, value), (others, 1e12)] for name, ((_, value),) in answers(rate=1000.0).items()}
+    found = executor_metrics.read(both, application="orders/spark-1")
+    assert (found.application, found.executors, found.cores, found.records_per_second) == ("spark-1", 2, 8, 1000)
+    for application in (None, "spark-1"):
+        with pytest.raises(InvalidField, match="name one of nosy/spark-1, orders/spark-1"):
+            executor_metrics.read(both, application=application)
+
+
 def test_every_query_is_about_an_application() -> None:
-    assert all("by (application_id)" in text for text in executor_metrics.QUERIES.values())
+    assert all("by (namespace, application_id)" in text for text in executor_metrics.QUERIES.values())
 
 
 JSON = st.recursive(
