@@ -33,7 +33,7 @@ _NANO = 10**9
 _LARGEST = Fraction(2**63 - 1)
 _MAX_LENGTH = 32
 _MOST_DIGITS = 1100
-"""Before the decimal point, and behind it. An exponent moves it by at most 999 digits, a suffix by 18."""
+"""Of a number, before the decimal point and after it: an exponent moves the point by at most 999, a suffix by 18."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,10 +105,10 @@ def _parse_not_negative(raw: str | int) -> Quantity:
 
 
 def _number(text: str) -> str:
-    """As Python reads it, however many digits a user has written: the API server returns some of them as they came.
+    """The number for Python, which reads only so many digits. The API server returns some as a user wrote them.
 
-    With more digits than _MOST_DIGITS, whatever the exponent is, it is beyond the range, or what is cut off is finer
-    than 1n and rounds away from zero.
+    A number with more than _MOST_DIGITS before the point is beyond the range, whatever its exponent. Digits beyond
+    _MOST_DIGITS after the point are finer than 1n; the 1 in their place makes the value round away from zero.
     """
     sign = "-" if text.startswith("-") else ""
     whole, _, fraction = text.lstrip("+-").partition(".")

@@ -128,7 +128,7 @@ def write(document: Any, output: Output, *, names: Iterable[str] = ()) -> None:
 class Screen(Console):
     """rich's console: its own colors and cursor movements pass, those in the text that it is given do not.
 
-    Nor does that text have markup: a namespace called `[/x]` by a series would be an error.
+    Text is printed without rich's markup: a series may call a namespace `[/x]`, which would be an error.
     """
 
     def __init__(self, **options: Any) -> None:

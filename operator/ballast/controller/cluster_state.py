@@ -193,7 +193,7 @@ class ClusterState:
         return {uid: self._version(uid) for uid in differing}
 
     def _list(self, *those: Kind) -> frozenset[str]:
-        """List objects of these kinds of ours; returns the uids of those that were not as listed."""
+        """List these kinds of ours; returns the uids of objects that the state had otherwise."""
         differing: set[str] = set()
         for kind in those:
             try:
@@ -251,9 +251,9 @@ class ClusterState:
         return bool(self._policies.uids())
 
     def confirm(self) -> bool:
-        """List policies, topologies and namespaces; whether they are as the state had them.
+        """List policies, topologies and namespaces; returns whether they are as the state had them.
 
-        Moves opt nothing in, and there may be thousands.
+        Moves are not listed: they opt no pod in, and there may be thousands.
         """
         namespaces = Objects(self._client, Query(kinds.NAMESPACE, metadata_only=True))
         differing = self._namespaces.store.replace_all(namespaces)

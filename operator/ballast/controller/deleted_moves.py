@@ -25,7 +25,7 @@ class DeletedMoves:
 
     def __init__(self) -> None:
         self._seen: dict[str, OpenMove] = {}
-        """Those that go on counting when they are deleted, by uid, as they were last known."""
+        """Moves that go on counting when they are deleted, by uid, in their last known state."""
         self._kept: dict[str, OpenMove] = {}
 
     def created(self, raw: Iterable[JSON]) -> None:
@@ -33,7 +33,7 @@ class DeletedMoves:
         self._seen |= {each.raw["metadata"]["uid"]: each for each in read_moves(tuple(raw))[0]}
 
     def advanced(self, moves: Iterable[OpenMove]) -> None:
-        """Moves as a pass has left them: one whose executor was evicted in it may be gone before the next look."""
+        """Moves after a pass: one whose executor the pass evicted may be deleted before the next look."""
         self._seen |= {each.raw["metadata"]["uid"]: each for each in moves if _counts(each.state)}
 
     def look(self, moves: Iterable[OpenMove], now: float, *, policies: Container[str]) -> list[OpenMove]:
@@ -43,7 +43,7 @@ class DeletedMoves:
         """
         there = {each.raw["metadata"]["uid"]: each for each in moves}
         for uid in self._seen.keys() - there.keys():
-            self._kept[uid] = _named_apart(given_up(self._seen[uid], now))
+            self._kept[uid] = _renamed(given_up(self._seen[uid], now))
         self._kept = {
             uid: each
             for uid, each in self._kept.items()
@@ -60,8 +60,8 @@ def _counts(state: MoveState) -> bool:
     return not (state.orders.by_hand and state.phase in _NOTHING_DONE)
 
 
-def _named_apart(each: OpenMove) -> OpenMove:
-    """By a name that no object can have: a user may create another move of the same name, which must not hide it."""
+def _renamed(each: OpenMove) -> OpenMove:
+    """The move under a name that no object can have, so that a new move of the same name does not hide it."""
     orders = replace(each.state.orders, name=f"{each.state.orders.name} (deleted)")
     return OpenMove(each.raw, replace(each.state, orders=orders))
 

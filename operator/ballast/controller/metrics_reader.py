@@ -40,7 +40,7 @@ NOT_CONFIGURED = MetricsHealth(
     available=False, reason=ConditionReason.NOT_CONFIGURED, message="metrics.prometheus is not set: nothing is moved"
 )
 MOST_QUERIES = 5_000
-"""Of topologies, in one look: a namespace may have 100 000."""
+"""Of topologies, in one pass: a namespace may have 100 000."""
 
 
 class SecretNotReadError(BallastError):
@@ -100,10 +100,10 @@ class MetricsReader:
         return replace(found, at=at, health=health)
 
     def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:
-        """Answers to the topologies' own queries, where the policy allows them.
+        """Answers to the topologies' own queries, if the policy allows them.
 
-        A user may write very many of them, each of which takes long: those of each namespace come in turn, and none
-        begins once half of metrics.prometheus.timeout is over.
+        A user may write very many slow queries. So each namespace's have their turn, and none begins after half of
+        metrics.prometheus.timeout.
         """
         spec = policy.spec.metrics
         if spec.prometheus is None or spec.topology_queries is not Permission.ALLOW:

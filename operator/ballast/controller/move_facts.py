@@ -70,9 +70,9 @@ def _kin(each: OpenMove, executor: SeenPod | None) -> Kin:
 
 
 def _revalidation(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Revalidation:
-    """With every move as it was last written, in this pass too.
+    """Based on the last written state of every move, also if this pass wrote it.
 
-    Deleted ones count as well, and those of other policies: a user would otherwise free a budget by deleting moves.
+    Moves of other policies count, and deleted moves: otherwise a user could free a budget by deleting moves.
     """
     points = context.points_per_core
     move = each.planned(points)

@@ -26,7 +26,7 @@ MOVES_BY_HAND = 2_000
 LABEL_BYTES = 4 << 20
 """Of the labels of one namespace's pods, beyond what is usual. Kept, they take about five times as much."""
 ENDED_PODS = 2_000
-"""Executors and drivers of one namespace that have ended: more count as any other pod that has, which does nothing."""
+"""Executors and drivers of one namespace that have ended. Further ones count as any other pod that has ended."""
 USUAL_LABEL_BYTES = 2 << 10
 """Of one pod: several times what Spark and its operators write."""
 DEMAND_BYTES = 4 << 20
@@ -143,7 +143,7 @@ class LabelQuota(Quota):
 
 
 class EndedQuota(Quota):
-    """For executors and drivers that have ended: no ResourceQuota of pods counts them, and a finalizer keeps them."""
+    """For executors and drivers that have ended: finalizers keep them, and no ResourceQuota of `pods` counts them."""
 
     def __init__(self) -> None:
         super().__init__(kinds.POD, ENDED_PODS, f"{ENDED_PODS} that have ended")

@@ -193,7 +193,7 @@ class Reconciler:
         return cluster_view, moves
 
     def _release_strays(self, objects: ClusterObjects) -> float | None:
-        """Release gated pods that no pass has seen; returns when to try again if what was read of them has changed."""
+        """Release gated pods that no pass has seen; returns when to try again if `_confirm` says no."""
         gated = [pod for pod in objects.lists.pods if pod.held is not None]
         strays = [pod for pod in gated if pod.uid not in self._seen]
         if not self._confirm(pod.uid for pod in strays):
@@ -330,7 +330,8 @@ class Reconciler:
     def _confirm(self, uids: Iterable[str]) -> bool:
         """Whether what was read of these pods is known to be right. False: it has changed since.
 
-        Not tried again at once: a user may change a topology all the time. A change that matters has marked the agenda.
+        Callers do not try again at once, because a user may change a topology all the time. A change that matters marks
+        the agenda.
         """
         new = frozenset(uids) - self._confirmed
         if new and not self._parts.observer.confirm():

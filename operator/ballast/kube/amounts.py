@@ -13,8 +13,8 @@ from ballast.model import Resources
 
 _Amounts = dict[str, float]
 MOST_KINDS = 100
-"""Of extended resources that are read of one pod or node. No node has so many, and kube-scheduler finds none for a pod
-that asks for more. Its author may bind it to one, whose kubelet passes over those that it does not have.
+"""Of extended resources that are read of one pod or node. No node has more, so kube-scheduler finds no node for a pod
+that asks for more. But its author may bind the pod, and the kubelet ignores resources that its node does not have.
 """
 _MOST_QUANTITIES = 50_000
 _LONGEST_QUANTITY = 32
@@ -25,7 +25,7 @@ class AmountReader:
 
     Not safe for threads: one reader belongs to one pass at a time.
 
-    `offered`: kinds that nodes have; what is read of nodes adds to it. Of a pod's, they come first.
+    `offered`: kinds of resources that nodes have; `allocatable` adds to them. Of a pod's kinds, these are read first.
     """
 
     def __init__(self, offered: set[str] | None = None) -> None:

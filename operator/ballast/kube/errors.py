@@ -9,7 +9,7 @@ BallastError
     ├── NotFound
     ├── Gone           a continue token or resource version is too old
     ├── Forbidden      a right is missing
-    ├── Denied         admission does not let it through
+    ├── Denied         admission refuses the object
     ├── Invalid        the server does not accept the object or the patch
     │   └── TooLarge   the object is as long as etcd takes
     └── AnswerTooLong  more than is read at a time: fewer objects are to be asked for
@@ -85,8 +85,10 @@ class Forbidden(KubeError):  # noqa: N818 -- says what is wrong, reads well when
 
 
 class Denied(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
-    """A webhook refused it, or could not be asked, or a quota could not be looked up: it is about one object, whatever
-    the status is. A webhook chooses the status of its refusal, and one that can't be asked is a 500.
+    """A webhook refused the object or could not be called, or its quota could not be looked up.
+
+    This is about one object, whatever the status is: a webhook chooses that of its refusal, and a webhook that can't be
+    called is a 500.
     """
 
 

@@ -24,7 +24,7 @@ _KEPT = 4096
 _MOST_WAITING = 2048
 """Notices that wait to be posted."""
 _MOST_OF_ONE = 256
-"""Of these, about objects of one namespace: a user may have thousands that bring about one in each pass."""
+"""Of these, about objects of one namespace: each pass may post one about each of a user's thousands of objects."""
 _BURST, _REFILL_SECONDS = 25, 1.0
 """Events that the objects of one namespace may bring about at once, and until they may bring about one more."""
 _MOST_ALLOWANCES = 10_000

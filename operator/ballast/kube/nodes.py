@@ -50,7 +50,7 @@ class NodeFacts:
 
 
 class NodeReader:
-    """`offered`: what nodes have is added to these kinds of resources."""
+    """`offered`: the reader adds the kinds of resources that nodes have to it."""
 
     def __init__(self, offered: set[str] | None = None) -> None:
         self._amounts = AmountReader(offered)

@@ -84,9 +84,9 @@ def clear_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[
 def clear_left_over(
     client: Client, bulkhead: Bulkhead, orders: Sequence[Release], pods: Mapping[str, Pod]
 ) -> tuple[list[Release], list[ClearingOutcome]]:
-    """The releases at the present versions of their pods, whose nominations by Ballast are cleared.
+    """Clear Ballast's nominations of pods that are to be released; returns the releases of the pods' new versions.
 
-    `pods`: by uid, as they were read.
+    `pods`: by uid, as they were read. The outcomes are those of the pods that were nominated.
     """
     nominated = [pod for order in orders if (pod := pods.get(order.uid)) is not None and pod.nominated is not None]
     outcomes = clear_many(client, bulkhead, nominated) if nominated else []

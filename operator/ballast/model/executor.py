@@ -78,7 +78,7 @@ class Executor:
     """kube-scheduler keeps the room of a node for it, which counts as requested there."""
     scheduler: str = KUBE_SCHEDULER
     awaits_objects: bool = False
-    """It asks for devices by ResourceClaims, or belongs to a PodGroup: these need not exist, or never be complete."""
+    """It asks for devices by ResourceClaims, or belongs to a PodGroup. These may not exist, or never be complete."""
     graceful: bool = False
     """Spark's decommissioning hook is in the pod (preStop)."""
     allocator_direct: bool = True
@@ -94,8 +94,8 @@ class Executor:
     """Its namespace, or its own topology label, says so, and not a selector or a pod template alone: only then is
     its replacement held as well, and may it be deleted where its place can't run it."""
     by_other_pods: bool = False
-    """Its pod requires to be near other pods or apart from them, or more may keep it away than were looked at:
-    requiring a zone as well could leave it none.
+    """Its pod requires to be near other pods or apart from them, or not all pods that may keep it away were looked at.
+    If it required a zone as well, no node might be left.
     """
     unknown_topology: str = ""
     """What its topology label names, where there is no SparkTopology of that name; else empty."""

@@ -36,7 +36,7 @@ class Node:
     """One value per level of the policy, far to near."""
     allocatable: Resources
     requested: Resources = field(default_factory=Resources)
-    """Requests of every pod bound to it, ours and foreign, those that are terminating included, and of those for which
+    """Requests of every pod bound to it, ours and foreign, terminating ones included, and of pods for which
     kube-scheduler keeps its room."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()

@@ -154,8 +154,8 @@ def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
 def _fruitless(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
     """Namespaces in which more moves came to nothing than succeeded; each one more doubles the cooldown.
 
-    Their pods may never go (a finalizer), or their replacements never run. Or these can't even be created, as where a
-    ResourceQuota or LimitRange is stricter than it was: each move would cost the application an executor. Moves by hand
+    Their pods may never go (a finalizer), or their replacements never run. If replacements can't even be created (a
+    ResourceQuota or LimitRange that has become stricter), each move costs the application an executor. Moves by hand
     count neither way.
     """
     ended: dict[str, list[Move]] = defaultdict(list)

@@ -321,7 +321,7 @@ def _without_traffic(executor: Executor) -> Executor:
 def _unloaded_at(moves: Iterable[Move], now: float) -> dict[str, float]:
     """By node, when an executor last left it by a move; `now` where one is about to.
 
-    Moves by hand do not count: TransferShedder waits for each, and users may ask for one after the other.
+    Moves by hand do not count: TransferShedder waits after each, so a user could make it wait for good.
     """
     found: dict[str, float] = {}
     for move in moves:

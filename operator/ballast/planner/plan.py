@@ -124,8 +124,8 @@ def _count(executor: Executor, running: dict[tuple[str, str], Counter[str]], uns
 
 _PREFERRED = "its place is preferred, not required: neither its own label nor one of its namespace opted in"
 _BY_OTHER_PODS = (
-    "its place is preferred, not required: its pod requires affinity to other pods, or a spread over them, or more "
-    "pods than were looked at may keep it away, and kube-scheduler goes by that"
+    "its place is preferred, not required: its pod requires affinity to other pods, or a spread over them, or not all "
+    "pods that may keep it away were looked at; kube-scheduler decides about these"
 )
 
 

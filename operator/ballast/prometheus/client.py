@@ -15,7 +15,7 @@ from ballast.prometheus.transport import Endpoint, PrometheusError, Transport, s
 
 _AT_ONCE = 6
 _LONGEST_SINGLE_BYTES = 64 << 10
-"""Of an answer that is to have one series: a user may select all that there are, in hundreds of queries."""
+"""Of an answer that should have one series: a user's queries may select all series that there are."""
 _STORED_SECONDS = 1.0
 """A scrape carries the time at which it began, and is stored when it has ended."""
 
@@ -57,10 +57,9 @@ class Prometheus:
         return answers, failures
 
     def single_all(self, texts: Mapping[str, str], *, at: float, within_seconds: float) -> dict[str, Answer]:
-        """The answers to queries that users have written, by name: of each its one value, if it has one.
+        """The answers to queries that users have written, by name, each reduced to its one value if it has one.
 
-        Those that fail are left out, and so are those that could not begin within so many seconds: what is known of the
-        nodes waits for them.
+        Queries that fail, or could not begin within `within_seconds`, are left out: the pass waits for the others.
         """
         until = time.monotonic() + within_seconds
 
@@ -84,7 +83,7 @@ def _asked(transport: Transport, text: str, at: float | None) -> Answer:
 
 
 def _one_value(answer: Answer) -> Answer:
-    """Without labels, which may be as long as the answer."""
+    """The answer without labels, which may be as long as the answer."""
     value = single(answer)
     return replace(answer, series=() if value is None else (Series({}, (value,)),))
 

@@ -230,7 +230,7 @@ def _raised(settings: UsageSettings, unrest: Unrest) -> UsageSettings:
 def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
     """The streaks worth keeping: a pass acts on few nodes, and status has to stay small.
 
-    Of either side: in a large pool many idle nodes may be farther out than the few hot ones.
+    Hot and cold nodes count separately: in a large pool, many idle nodes may be farther out than the few hot ones.
     """
     order = sorted(streaks.items(), key=lambda item: (-item[1].deviation, item[0]))
     hot, cold = ([item for item in order if item[1].hot is side][:_REMEMBERED] for side in (True, False))
@@ -240,8 +240,8 @@ def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
 def _pairs(ranked: list[UsageNode], min_hot_score: float) -> Iterator[tuple[UsageNode, UsageNode]]:
     """Cold and hot, the widest first: the coldest that take and the hottest that give.
 
-    Hot nodes from which nothing can go have what the other hot ones leave of the cold ones: one user's executor, on a
-    node that others keep hot, must not keep the coldest node from all others.
+    Hot nodes that no executor can leave come last. Otherwise one user's executor, on a node that other pods keep hot,
+    would keep the coldest node from all other nodes.
     """
     destinations = [place for place, node in enumerate(ranked) if node.receives]
     sources = [place for place, node in enumerate(ranked) if node.gives]
@@ -252,7 +252,7 @@ def _pairs(ranked: list[UsageNode], min_hot_score: float) -> Iterator[tuple[Usag
 
 
 def _turn(node: UsageNode, min_hot_score: float) -> int:
-    """0: a hot node that something may leave, now or once other moves are done; 1: another hot one; 2: any other."""
+    """0: a hot node that an executor may leave, now or after other moves; 1: another hot node; 2: any other node."""
     if node.score < min_hot_score:
         return 2
     leaving = (each for each in node.executors if each.refusal is None or each.refusal in LIMITS_ON_MOVES)

@@ -18,8 +18,8 @@ _HORIZON_SECONDS = 7200.0
 """After this time two thirds of what an executor uses beyond its application's mean are taken to last."""
 _REMEMBERED = 64
 """Nodes kept from pass to pass, because status has to stay small."""
-_BEGINNING = 16
-"""Nodes that are kept because they stray farthest now: what has begun just now is small in every average."""
+_REMEMBERED_NOW = 16
+"""Nodes that are kept because they stray farthest now: what has just begun is still small in the averages."""
 
 Lasting = tuple[tuple[str, float], ...]
 """By node, the points by which its executors stray from their applications' means, averaged over the horizon."""
@@ -38,7 +38,7 @@ def observed(
     for name, astray in present.items():
         past = known.get(name, 0.0)
         averages[name] = round(past + weight * (astray - past), 3)
-    kept = {*_farthest(averages, _REMEMBERED), *_farthest(present, _BEGINNING)}
+    kept = {*_farthest(averages, _REMEMBERED), *_farthest(present, _REMEMBERED_NOW)}
     return tuple(sorted((name, averages[name]) for name in kept if averages[name]))
 
 
