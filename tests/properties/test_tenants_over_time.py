@@ -42,15 +42,13 @@ SETS = {20: "set-20", 60: "set-60"}
 """The passes in which a set of five executors comes to its gates, and its application."""
 TENANTS = ("ads", "bids", "logs", "maps")
 RESTING = ExecutorUsage(cpu_cores=0.005, state_bytes=0.0)
-USED = (0.0, 0.01, 0.05, 0.1)
-"""Cores. What tenants use more of is load that others have to make room for."""
+USED_CORES = (0.0, 0.01, 0.05, 0.1)
+"""If tenants use more, it is load that others have to make room for."""
 CLAIMS = (None, 0.0, 1e3, 1e12)
-LEVELED = 85.0
-"""Percent: a little above what is hot to profile Conservative. The hot node is at 105 at first, the others below 35."""
-LATER = 20
-"""Passes."""
-MORE = 2
-"""Evictions."""
+LEVELED_PERCENT = 85.0
+"""A little above what is hot to profile Conservative. The hot node is at 105 at first, the others below 35."""
+LATER_PASSES = 20
+MORE_EVICTIONS = 2
 
 
 @dataclass
@@ -210,7 +208,7 @@ class Tenants:
             return
         began = self.pool.now - self.chance.choice((0.0, 100.0, 400.0, 4000.0))
         usage = ExecutorUsage(
-            cpu_cores=self.chance.choice(USED),
+            cpu_cores=self.chance.choice(USED_CORES),
             records_per_second=self.chance.choice(CLAIMS),
             bytes_per_second=self.chance.choice(CLAIMS),
             state_bytes=self.chance.choice(CLAIMS),
@@ -256,7 +254,7 @@ class Tenants:
 
     def burst(self) -> None:
         if (executor := self._one()) is not None and executor.usage is not None:
-            used = replace(executor.usage, cpu_cores=self.chance.choice(USED))
+            used = replace(executor.usage, cpu_cores=self.chance.choice(USED_CORES))
             self.pool.add(replace(executor, usage=used))
 
     def pend(self) -> None:
@@ -324,7 +322,7 @@ class Outcome:
     """What became of the victims."""
 
     leveled_in: int | None
-    """The first pass after which their hot node is below LEVELED."""
+    """The first pass after which their hot node is below LEVELED_PERCENT."""
     evicted: int
     zones: tuple[int, ...]
     """Of each set, in how many zones it is; none if some of it has no node, or had to wait for another pass."""
@@ -361,7 +359,7 @@ def outcome(profile: str, strategy: str, seed: int | None) -> Outcome:
             if len(found) == 5 and all(each.node for each in found):
                 zones[name] = len({each.location[0] for each in found})
         pool.carry_out(decided, tenants)
-        if leveled_in is None and pool.score(HOT) < LEVELED:
+        if leveled_in is None and pool.score(HOT) < LEVELED_PERCENT:
             leveled_in = number
     return Outcome(leveled_in, pool.evicted["team"], tuple(zones.values()))
 
@@ -399,7 +397,7 @@ def a_set(application: str, *, since: float) -> list[Executor]:
 def test_tenants_fare_as_well_next_to_hostile_ones(profile: str, strategy: str, seed: int) -> None:
     alone, beside = outcome(profile, strategy, None), outcome(profile, strategy, seed)
     assert beside.zones == alone.zones
-    assert beside.evicted <= alone.evicted + MORE
+    assert beside.evicted <= alone.evicted + MORE_EVICTIONS
     assert alone.leveled_in is not None
     assert beside.leveled_in is not None
-    assert beside.leveled_in <= alone.leveled_in + LATER
+    assert beside.leveled_in <= alone.leveled_in + LATER_PASSES

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 
 from ballast.api.labels import LabelSelector
@@ -20,6 +19,13 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of, namespace_of
 from ballast.controller.pod_index import OtherPods
 from ballast.controller.surroundings import Surroundings
+from ballast.controller.topology_findings import (
+    few_alike,
+    lost_findings,
+    spec_findings,
+    stray_findings,
+    untried_findings,
+)
 from ballast.kube import names
 from ballast.kube.constraint_reader import Volumes
 from ballast.kube.nodes import NodeFacts, model_node
@@ -44,10 +50,6 @@ from ballast.model import (
 )
 
 _LOG = logging.getLogger(__name__)
-_MOST_ALIKE = 10
-"""Findings of one reason about one topology."""
-_MOST_NAMED = 12
-"""Other topologies that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,21 +328,12 @@ class _Pass:
         view, found = declared(topology, around, rates=rates, applications=applications, failed=self._failures(key))
         extra = implicit(key, strays, around, workloads={}).components
         said = [
-            *_stray_findings(key, strays),
-            *_lost_findings(key, self._lost[key]),
-            *self._untried_findings(topology),
-            *remarks(topology, rates=rates, queries_allowed=self._pool.topology_queries),
+            *stray_findings(key, strays),
+            *lost_findings(key, self._lost[key]),
+            *untried_findings(topology, self._membership),
+            *spec_findings(topology, rates=rates, queries_allowed=self._pool.topology_queries),
         ]
-        return replace(view, components=(*view.components, *extra)), _few([*found, *said])
-
-    def _untried_findings(self, topology: SparkTopology) -> Iterator[Finding]:
-        selects = any(component.selector is not None for component in topology.spec.components)
-        if selects and self._membership.exceeds_limit(topology.metadata.namespace or ""):
-            message = (
-                "the namespace has too many topologies with components[].selector for its executors, and not all were "
-                f"tried: delete some, or label executors with {names.TOPOLOGY}"
-            )
-            yield Finding(key_of(topology), ConditionReason.SELECTORS_OVERLAP, message)
+        return replace(view, components=(*view.components, *extra)), few_alike([*found, *said])
 
     def _failures(self, topology: str) -> int:
         """Of all the applications whose executors belong to it."""
@@ -355,92 +348,4 @@ class _Pass:
 
         return Surroundings(
             self._ends, locate, levels=len(levels.ordered), external_namespaces=self._pool.external_namespaces
-        )
-
-
-def _few(findings: Iterable[Finding]) -> list[Finding]:
-    """The first ones of each reason: a user's topology may have 50 000, and each pass posts Events about them."""
-    alike: Counter[ConditionReason] = Counter()
-    found = []
-    for each in findings:
-        alike[each.reason] += 1
-        if alike[each.reason] <= _MOST_ALIKE:
-            found.append(each)
-    return found
-
-
-def _stray_findings(key: str, strays: set[str]) -> list[Finding]:
-    return [
-        Finding(
-            key,
-            ConditionReason.UNKNOWN_COMPONENT,
-            f"executors labeled as component {name} belong to none of spec.components: add it, or set "
-            f"{names.COMPONENT} to one that exists",
-        )
-        for name in sorted(strays)
-    ]
-
-
-def _lost_findings(key: str, lost: Counter[str]) -> list[Finding]:
-    """`lost`: executors that its selectors match and that belong to others, by the others' keys."""
-    if not lost.total():
-        return []
-    owners = [f"{count} to {owner}" for owner, count in sorted(lost.items()) if count]
-    more = f" and to {len(owners) - _MOST_NAMED} more" if len(owners) > _MOST_NAMED else ""
-    named = ", ".join(owners[:_MOST_NAMED]) + more
-    message = (
-        f"executors that components[].selector matches belong to others ({named}): the label {names.TOPOLOGY} comes "
-        "first, then the topology whose name comes first; narrow the selectors"
-    )
-    return [Finding(key, ConditionReason.SELECTORS_OVERLAP, message)]
-
-
-def remarks(topology: SparkTopology, *, rates: Rates, queries_allowed: bool) -> list[Finding]:
-    """`rates`: the answers that its queries had, where the policy lets them run."""
-    return [*_about_queries(topology, rates, allowed=queries_allowed), *_about_cycles(topology)]
-
-
-def _about_queries(topology: SparkTopology, rates: Rates, *, allowed: bool) -> Iterator[Finding]:
-    key = key_of(topology)
-    asked = list(_queries(topology))
-    if asked and not allowed:
-        fields = ", ".join(field for field, _ in asked[:3]) + (" and others" if len(asked) > 3 else "")
-        yield Finding(
-            key,
-            ConditionReason.QUERY_NOT_ALLOWED,
-            f"{fields}: the policy does not let queries of topologies run: write bytesPerSecond, or ask the owner of "
-            "the policy for metrics.topologyQueries: Allow",
-        )
-        return
-    for path, text in asked:
-        if (key, text) not in rates:
-            message = f"{path}: the query gave no single, finite value, so the mean of the declared rates stands in"
-            yield Finding(key, ConditionReason.QUERY_WITHOUT_VALUE, message)
-
-
-def _queries(topology: SparkTopology) -> Iterator[tuple[str, str]]:
-    """Field and PromQL of each."""
-    for component in topology.spec.components:
-        if component.exchange is not None and component.exchange.query:
-            yield f"components[{component.name}].exchange.query", component.exchange.query
-    for stream in topology.spec.streams:
-        if stream.rate is not None and stream.rate.query:
-            yield f"streams[{stream.from_}, {stream.to}].rate.query", stream.rate.query
-
-
-def _about_cycles(topology: SparkTopology) -> Iterator[Finding]:
-    """Those of components that are placed: what comes back from an external one has no order of placing to break."""
-    placed = {component.name for component in topology.spec.components if component.external is None}
-    senders: dict[str, list[str]] = {}
-    for stream in topology.spec.streams:
-        if {stream.from_, stream.to} <= placed:
-            senders.setdefault(stream.to, []).append(stream.from_)
-    try:
-        TopologicalSorter(senders).prepare()
-    except CycleError as error:
-        way = " → ".join(error.args[1])
-        yield Finding(
-            key_of(topology),
-            ConditionReason.CYCLE_IN_STREAMS,
-            f"streams form a cycle ({way}): its components are placed after the others, in no order of sending",
         )

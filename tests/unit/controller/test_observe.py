@@ -10,7 +10,8 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.ends import Rates, declared
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe, remarks
+from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe
+from ballast.controller.topology_findings import spec_findings
 from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
@@ -500,7 +501,7 @@ def test_the_order_of_lists_does_not_matter() -> None:
 
 
 def said(*, rates: Rates | None = None, allowed: bool = True, **spec: Any) -> list[tuple[str, str]]:
-    found = remarks(topology(**spec), rates=rates or {}, queries_allowed=allowed)
+    found = spec_findings(topology(**spec), rates=rates or {}, queries_allowed=allowed)
     assert {each.topology for each in found} <= {"analytics/clicks"}
     assert not any(each.stalls for each in found)
     return [(each.reason, each.message) for each in found]
