@@ -56,7 +56,10 @@ Reread = Callable[[str, str, str], list[SeenPod]]
 
 @dataclass(slots=True)
 class _Answers:
-    """What the API server answered this process; a new process asks again."""
+    """What the API server answered this process, by uid of the move: a user may make another of the same name.
+
+    A new process asks again.
+    """
 
     eviction: dict[str, str] = field(default_factory=dict)
     """By a disruption budget."""
@@ -119,7 +122,7 @@ class Movers:
 
         `gated`: whether executors wait for Ballast alone.
         """
-        self._answers.keep({each.key for each in moves})
+        self._answers.keep({_uid(each) for each in moves})
         self._turns.begin(moves, gated=gated)
 
     def run(
@@ -200,7 +203,7 @@ class Movers:
         reread = self._reread
         for _ in range(_MOST_STEPS):
             now = self._clock()
-            seen = self._answers.told(each.key, facts(each, context, known, now))
+            seen = self._answers.told(_uid(each), facts(each, context, known, now))
             step = advance(each.state, seen, context.policy.moves, now)
             if reread is not None and (step.changed or step.effect is not None):
                 fresh, reread = self._read_again(each, context, reread), None
@@ -280,12 +283,12 @@ class Movers:
 
         def read() -> None:
             found = reread(orders.namespace, application, orders.executor_name)
-            self._answers.pods[each.key] = self._clock(), found
+            self._answers.pods[_uid(each)] = self._clock(), found
 
-        at, pods = self._answers.pods.pop(each.key, _NOT_READ)
+        at, pods = self._answers.pods.pop(_uid(each), _NOT_READ)
         if pods is None or self._clock() - at > _FRESH_SECONDS:
             self._reading.one(read, key=each.key, namespace=orders.namespace)
-            _, pods = self._answers.pods.pop(each.key, _NOT_READ)
+            _, pods = self._answers.pods.pop(_uid(each), _NOT_READ)
         return None if pods is None else context.with_pods(orders.namespace, application, pods)
 
     def _effect(self, step: Step, each: OpenMove, context: Context) -> float | None:
@@ -305,8 +308,10 @@ class Movers:
             case Evict():
                 outcome = actions.evict(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
                 self._note_eviction(each, context.name, outcome)
-                _keep(self._answers.eviction, key, outcome.detail if isinstance(outcome, actions.Blocked) else "")
-                _keep(self._answers.failure, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
+                _keep(
+                    self._answers.eviction, _uid(each), outcome.detail if isinstance(outcome, actions.Blocked) else ""
+                )
+                _keep(self._answers.failure, _uid(each), outcome.detail if isinstance(outcome, actions.Refused) else "")
                 self._telemetry.count_write("eviction", outcome)
             case DeleteUnscheduled():
                 deleted = actions.delete_unscheduled(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
@@ -314,23 +319,23 @@ class Movers:
                 executor = f"{namespace}/{effect.pod}"
                 logs.note_done(logs.Line.DELETED, context.name, move=key, executor=executor, outcome=deleted)
             case PinReplacement():
-                self._pin(effect, key, context)
+                self._pin(effect, each, context)
             case ReleaseUnpinned():
                 if (pod := context.pods.get(effect.uid)) is not None:
-                    self._release(self._not_nominated(pod, key), None, Pin.NONE, key, context)
+                    self._release(self._not_nominated(pod, each), None, Pin.NONE, each, context)
             case ClearNomination():
                 if (pod := context.pods.get(effect.uid)) is not None:
                     self._clear(pod)
 
     def _note_eviction(self, each: OpenMove, policy: str, outcome: actions.EvictionOutcome) -> None:
         """Once: a budget that blocks it is asked again and again."""
-        known = (self._answers.eviction.get(each.key), self._answers.failure.get(each.key))
+        known = (self._answers.eviction.get(_uid(each)), self._answers.failure.get(_uid(each)))
         if getattr(outcome, "detail", None) not in known or isinstance(outcome, actions.Evicted):
             orders = each.state.orders
             executor = f"{orders.namespace}/{orders.executor_name}"
             logs.note_done(logs.Line.EVICTED, policy, move=each.key, executor=executor, outcome=outcome)
 
-    def _pin(self, pin: PinReplacement, key: str, context: Context) -> None:
+    def _pin(self, pin: PinReplacement, each: OpenMove, context: Context) -> None:
         """A pod that has changed since it was read is nominated in the next pass, if it is still gated then."""
         pod = context.pods.get(pin.uid)
         if pod is None or pod.held is None:
@@ -342,14 +347,14 @@ class Movers:
         if isinstance(outcome, nomination.Nominated):
             pod = outcome.pod
         by_other_pods = pod.executor is not None and pod.executor.by_other_pods
-        self._release(pod, pin.node, Pin.NONE if by_other_pods else pin.pin, key, context)
+        self._release(pod, pin.node, Pin.NONE if by_other_pods else pin.pin, each, context)
 
-    def _not_nominated(self, pod: SeenPod, key: str) -> SeenPod:
+    def _not_nominated(self, pod: SeenPod, each: OpenMove) -> SeenPod:
         """Without the nomination that a crash before its release has left: its node may not be the right one any more.
 
         If only its affinity could not be written, the nomination is what still leads it there.
         """
-        if pod.nominated is None or key in self._answers.pin:
+        if pod.nominated is None or _uid(each) in self._answers.pin:
             return pod
         outcome = self._clear(pod)
         held = outcome.held if isinstance(outcome, nomination.Cleared) else None
@@ -360,14 +365,18 @@ class Movers:
         self._telemetry.count_write("nomination", outcome)
         return outcome
 
-    def _release(self, pod: SeenPod, node: str | None, pin: Pin, key: str, context: Context) -> None:
+    def _release(self, pod: SeenPod, node: str | None, pin: Pin, each: OpenMove, context: Context) -> None:
         location = next((n.location for n in context.snapshot.nodes if n.name == node), ())
-        order = actions.order(pod, Placement(pod.key, pod.uid, node, location, pin, move=key))
+        order = actions.order(pod, Placement(pod.key, pod.uid, node, location, pin, move=each.key))
         if order is None:
             return
         outcome = actions.release(self._client, order, context.policy.levels)
-        _keep(self._answers.pin, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
+        _keep(self._answers.pin, _uid(each), outcome.detail if isinstance(outcome, actions.Refused) else "")
         self._telemetry.count_write("release", outcome)
+
+
+def _uid(each: OpenMove) -> str:
+    return str(each.raw["metadata"]["uid"])
 
 
 def _version(each: OpenMove) -> tuple[str, str]:

@@ -211,6 +211,16 @@ def test_what_was_answered_about_a_deleted_move_is_not_told_of_a_later_one_of_th
     assert pool.phase("m1") == ("Leaving", "Evicting")
 
 
+def test_what_was_answered_about_a_move_is_not_told_of_another_that_took_its_name_unseen(pool: Stage) -> None:
+    cause = {"reason": "DisruptionBudget", "message": "needs 3 healthy pods"}
+    pool.refusals["/eviction"] = Answer(429, {"message": BUDGET, "details": {"causes": [cause]}})
+    pool.run()
+    del pool.refusals["/eviction"]
+    pool.moves["m1"]["metadata"]["uid"] = "another"
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "Evicting")
+
+
 def test_an_eviction_that_takes_long_is_not_waited_for_and_nothing_is_decided_before_its_answer(pool: Stage) -> None:
     """A webhook may take as long as it likes, and executors of others are gated meanwhile."""
     let, answer = Event(), pool.answer
