@@ -37,7 +37,7 @@ from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repairable, repaired, seat
 from ballast.placement.room import Room, about_to_be_bound, fits, room
 from ballast.placement.scope import region
-from ballast.placement.shortage import Round, by_placeable, rounds
+from ballast.placement.shortage import Round, placeable, rounds
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import PlacementState, after, awaited_by_moves, chosen, headings, sets
 from ballast.placement.strategy import Seats, Strategy
@@ -96,13 +96,11 @@ def place(
     space = room(
         snapshot, places, gated=gated, scores=scores, reserved=reserved, unbound=unbound, weights=policy.weights
     )
-    reached = _reached(places, space)
-    hot, limit = would_be_unloaded(reached, policy.shedding), hot_score(reached, policy.shedding)
-    pool = Pool(places, space, Admission(places.nodes), policy.placement, hot, limit)
+    pool = _pool(places, space, policy)
     known = scores if measured is None else measured
     # A user may have any number of executors that no node can take: they must not shorten the search for others.
-    placeable, _ = by_placeable(gated, space, pool.admission)
-    strategy = chosen(pool, snapshot, state, gated=placeable or gated, measured=known, effort=effort)
+    able = placeable(gated, space, pool.admission)
+    strategy = chosen(pool, snapshot, state, gated=able or gated, measured=known, effort=effort)
     pins = {uid: move.target for uid, move in awaited_by_moves(snapshot, gated).items()}
     awaited = awaited_zones(snapshot.executors, policy.levels)
     work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins, awaited=awaited)
@@ -110,8 +108,7 @@ def place(
     free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
     bound = headings(snapshot, sent.items()) | _nodes(work.placements)
 
-    placeable, _ = by_placeable(free, space, pool.admission)
-    parts = rounds(placeable, space, pool.admission)
+    parts = rounds(placeable(free, space, pool.admission), space, pool.admission)
 
     def waiting(
         executors: Sequence[Executor], seated: Mapping[str, str] = _NOBODY, *, crowded: bool = False
@@ -135,6 +132,12 @@ def place(
 def _nodes(placements: Iterable[Placement]) -> dict[str, str]:
     """Node by uid, of the placements that have one."""
     return {placement.uid: placement.node for placement in placements if placement.node is not None}
+
+
+def _pool(places: NodeLocations, space: Room, policy: Policy) -> Pool:
+    reached = _reached(places, space)
+    hot, limit = would_be_unloaded(reached, policy.shedding), hot_score(reached, policy.shedding)
+    return Pool(places, space, Admission(places.nodes), policy.placement, hot, limit)
 
 
 def _reached(places: NodeLocations, space: Room) -> FloatArray:

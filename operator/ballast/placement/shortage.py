@@ -57,9 +57,11 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
     crowded = (short & (demand > 0)).any(axis=1)
     if not crowded.any():
         return [Round(executors)]
-    placeable, hopeless = by_placeable(executors, space, admission)
-    if hopeless:
-        return [*rounds(placeable, space, admission), Round(hopeless)]
+    able = placeable(executors, space, admission)
+    if len(able) < len(executors):
+        uids = {executor.uid for executor in able}
+        hopeless = [executor for executor in executors if executor.uid not in uids]
+        return [*rounds(able, space, admission), Round(hopeless)]
     roomy = [executor for name, lacks in zip(names, crowded, strict=True) if not lacks for executor in members[name]]
     by_namespace = {name: members[name] for name, lacks in zip(names, crowded, strict=True) if lacks}
     return [*_by_shares(by_namespace, demand, free[crowded], space), *([Round(roomy)] if roomy else [])]
@@ -95,20 +97,18 @@ def _by_shares(
         yield Round(beyond, crowded=True)
 
 
-def by_placeable(
-    executors: Iterable[Executor], space: Room, admission: Admission
-) -> tuple[list[Executor], list[Executor]]:
-    """Those that some node could take if they were alone, and those that none can."""
+def placeable(executors: Iterable[Executor], space: Room, admission: Admission) -> list[Executor]:
+    """The executors that some node could take if they were alone."""
     known: dict[tuple[Resources, Constraints], bool] = {}
-    placeable: list[Executor] = []
-    hopeless: list[Executor] = []
+    found: list[Executor] = []
     for executor in executors:
         shape = (executor.requests, executor.constraints)
         if shape not in known:
             open_to = fits(space.free, space.vector(executor.requests), space.slack)
             known[shape] = bool((open_to & admission.mask(executor.constraints)).any())
-        (placeable if known[shape] else hopeless).append(executor)
-    return placeable, hopeless
+        if known[shape]:
+            found.append(executor)
+    return found
 
 
 def _split(executors: Sequence[Executor], share: FloatArray, space: Room) -> tuple[list[Executor], list[Executor]]:
