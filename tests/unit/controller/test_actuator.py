@@ -319,7 +319,7 @@ def test_a_pass_does_not_wait_for_a_namespace_about_which_the_api_server_is_slow
     assert took_seconds < 10.0
 
 
-def test_nor_for_nominations_there_that_are_to_be_cleared(pool: Stage, tmp_path: Path) -> None:
+def test_a_slow_namespace_is_not_waited_for_when_its_nominations_are_cleared(pool: Stage, tmp_path: Path) -> None:
     """Executors of others are released after that."""
     theirs = range(2, 40)
     left: JSON = {"gates": [GATE], "status": {"nominatedNodeName": "cold"}, "managed_fields": [NOMINATED_BY_US]}
@@ -441,7 +441,7 @@ def test_of_a_crowd_that_nobody_places_all_go_and_a_few_are_told_of(pool: Stage,
     assert [event["regarding"] for event in posted(pool)] == [regarding(number) for number in range(20)]
 
 
-def test_one_users_crowd_hides_no_events_of_others(pool: Stage, tmp_path: Path) -> None:
+def test_events_of_a_pass_are_about_each_namespace_in_turn(pool: Stage, tmp_path: Path) -> None:
     actuator, _ = acting(pool, tmp_path)
     crowd = [streaming(number, gates=[GATE]) for number in range(50)]
     other = streaming(50, gates=[GATE])

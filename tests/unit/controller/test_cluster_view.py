@@ -301,7 +301,7 @@ class _Asked(MetricsReader):
 
 
 def test_only_queries_of_topologies_that_the_policy_is_about_run() -> None:
-    """They run with the credentials of that policy."""
+    """Queries run with the credentials of that policy."""
     parts = [{"name": "ingest"}]
     topologies = [
         topology("clicks", components=parts),

@@ -47,7 +47,7 @@ def test_one_by_hand_counts_only_once_its_executor_was_asked_to_go() -> None:
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
-def test_one_that_is_deleted_as_soon_as_its_executor_was_asked_to_go_has_begun(by_hand: bool) -> None:
+def test_a_move_that_is_deleted_right_after_its_eviction_goes_on_counting(by_hand: bool) -> None:
     moves = DeletedMoves()
     moves.look([seen(proposed(), by_hand=by_hand)], NOW, policies=POLICIES)
     moves.advanced([seen(leaving(), by_hand=by_hand)])
@@ -55,7 +55,7 @@ def test_one_that_is_deleted_as_soon_as_its_executor_was_asked_to_go_has_begun(b
     assert kept.state.phase is MovePhase.FAILED
 
 
-def test_another_of_the_same_name_does_not_take_its_place() -> None:
+def test_a_new_move_of_the_same_name_does_not_hide_the_deleted_one() -> None:
     moves = DeletedMoves()
     moves.look([seen(leaving())], NOW, policies=POLICIES)
     second = OpenMove({"metadata": {"uid": "other"}}, proposed())

@@ -141,7 +141,7 @@ def test_selectors_of_one_namespace_are_tried_so_often_and_no_more() -> None:
     assert not membership.exceeds_limit("analytics")
 
 
-def test_nor_are_those_of_one_topology_that_executors_name_tried_more_often() -> None:
+def test_selectors_of_a_topology_that_executors_name_count_among_those_that_are_tried() -> None:
     each = 100
     named = topology("t", namespace="tenant", components=[selected(n) for n in range(each)])
     membership, reader = Membership([named], {}), PodReader()

@@ -77,7 +77,7 @@ def test_of_two_that_may_not_leave_together_the_earlier_one_leaves(pool: Stage) 
 def test_a_move_by_hand_that_its_user_has_deleted_still_uses_up_what_may_be_moved_by_hand(
     pool: Stage, name: str
 ) -> None:
-    """A user would otherwise make and delete one after the other, beyond all budgets."""
+    """Otherwise a user could make and delete moves one after the other, beyond all budgets."""
     pool.spec = {"budgets": [{"scope": "Pool", "moves": 2, "per": "1h"}], "cooldown": "1m"}
     deleted = DeletedMoves()
     pool.order(by_hand(1))

@@ -129,7 +129,7 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
 
 
 def preempting(name: str, *, priority: int = 0, **more: Any) -> dict[str, Any]:
-    """kube-scheduler has found no node for it, and keeps that of pods that it preempts, which have not gone yet."""
+    """kube-scheduler found no node for the pod, and keeps the room of pods that it preempts until they have ended."""
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": CREATED}
     status = {"nominatedNodeName": "node-1", "conditions": [refused]}
     make = executor if more.pop("spark", False) else pod
@@ -141,7 +141,7 @@ def preempting(name: str, *, priority: int = 0, **more: Any) -> dict[str, Any]:
 def test_the_room_that_kube_scheduler_keeps_for_a_pod_that_preempts_others_is_taken(
     spark: bool, priority: int, counted: bool
 ) -> None:
-    """From pods of its priority and lower ones. A user's pods that it preempts may never go."""
+    """kube-scheduler keeps it from pods of the same or a lower priority. Preempted pods of a user may never end."""
     waiting = preempting("waits", priority=priority, spark=spark)
     seen = look(executor(7, gates=[GATE]), waiting, now=CREATED_AT + 10).snapshot
     assert [node.requested.cpu_cores for node in seen.nodes] == [1.0 if counted else 0.0, 0.0]
@@ -198,14 +198,16 @@ def test_pods_keep_executors_away_by_anti_affinity_of_their_own(lonely: dict[str
 
 
 def test_executors_that_keep_their_like_away_are_not_kept_away_by_them() -> None:
-    """They are placed by preference: kube-scheduler spreads them."""
+    """Such executors are placed by preference: kube-scheduler spreads them."""
     alike = [executor(1, node="node-1"), executor(2, gates=[GATE])]
     for each in alike:
         each["spec"]["affinity"] = keeping_away(namespaceSelector=None)["spec"]["affinity"]
     assert [each.constraints.anti_affinity for each in look(*alike).snapshot.executors] == [(), ()]
 
 
-def test_terms_of_one_namespace_are_tried_so_often_and_those_of_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terms_of_one_namespace_are_tried_only_so_often_and_terms_of_others_still_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("ballast.controller.anti_affinity.MOST_TRIED", 3)
     many = [keeping_away(labelSelector={"matchLabels": {"spark-role": "executor", "n": str(n)}}) for n in range(4)]
     for number, each in enumerate(many):
@@ -559,7 +561,7 @@ def test_an_external_component_that_is_not_looked_for_says_so(monkeypatch: pytes
 
 
 def test_of_one_reason_a_topology_has_ten_findings() -> None:
-    """Each pass posts Events of them, and a user may have thousands of topologies."""
+    """Each pass posts Events about findings, and a user may have thousands of topologies."""
     missing = [{"name": f"x{n}", "external": {"selector": {"matchLabels": {"app": "none"}}}} for n in range(30)]
     found = look(topologies=[topology(components=[{"name": "ingest"}, *missing])]).findings
     assert [each.reason for each in found] == ["ExternalNotFound"] * 10

@@ -56,7 +56,7 @@ class Pods:
 def test_of_one_namespace_so_many_executors_that_have_ended_are_handed_to_a_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A finalizer keeps them for good, and no quota of pods counts them."""
+    """A finalizer keeps ended pods for good, and no quota of `pods` counts them."""
     monkeypatch.setattr("ballast.controller.quota.ENDED_PODS", 3)
     failed: list[Failure] = []
     index = PodIndex(notify=lambda: None, gated=lambda: None, failed=failed.append)
@@ -161,7 +161,7 @@ def test_a_nomination_of_ours_stays_ours_whatever_its_author_writes_into_managed
 def test_a_nomination_without_a_manager_is_ballasts_only_if_the_pod_was_gated(
     gates: list[dict[str, str]], nominated: str | None
 ) -> None:
-    """Cleared by Ballast, kube-scheduler would preempt more pods, again and again."""
+    """If Ballast cleared it, kube-scheduler would preempt more pods, again and again."""
     index, reader = Pods().index, PodReader()
     before = index.slim(reader.read(executor(1, gates=gates)))
     index.changed(None, before)

@@ -264,7 +264,7 @@ def test_an_executor_of_no_policy_is_not_released_before_it_is_read_again_that_n
 def test_a_user_who_changes_an_object_all_the_time_keeps_no_reconcile_from_its_end(
     server: tuple[Server, Scripted], tmp_path: Path
 ) -> None:
-    """And has a gated pod that nothing opted in: it is not known whether that is so any more."""
+    """The user also has a gated pod that nothing opted in: the change may have opted it in."""
     found, script = server
     found.lists["pods"].append(executor(1, application="stray", namespace="stray", gates=[GATE]))
     found.lists["sparktopologies"] = [topology("web", 0)]

@@ -217,7 +217,7 @@ def test_an_executor_that_failed_is_told_at_once_lest_it_be_forgotten(stage: Sta
 
 
 def test_executors_that_fail_all_the_time_bring_a_write_every_few_seconds(stage: Stage) -> None:
-    """A user's pods that a kubelet rejects, made again at once, brought one in every reconcile."""
+    """A kubelet may reject a user's pods, which are made again at once: each reconcile sees new failures."""
     seconds = 60
     for number in range(5 * seconds):
         stage.now = NOW + number / 5

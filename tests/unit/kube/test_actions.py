@@ -191,19 +191,19 @@ def test_what_a_webhook_forbids_without_a_cause_is_refused_when_the_pod_is_as_it
 def test_a_pod_is_released_as_it_is_where_its_affinity_is_refused(
     refusal: Answer, outcome: object, patches: int, tmp_path: Path
 ) -> None:
-    """An admission policy may forbid affinity: it stayed gated until the CronJob released it."""
+    """An admission policy may forbid affinity, and no pod may stay gated for that."""
     with scripted() as script:
         script.by = lambda asked: refusal if "affinity" in str(asked.body) else OK
         assert release_even_unplaced(script.client(tmp_path), order(), DEFAULT_LEVELS) == outcome
         assert len(script.writes) == patches
 
 
-def test_it_is_told_why_where_nothing_releases_it(tmp_path: Path) -> None:
+def test_the_refusal_is_returned_if_nothing_releases_the_pod(tmp_path: Path) -> None:
     with scripted(NOT_VALID, Answer(403, {"message": "no"})) as script:
         assert release_even_unplaced(script.client(tmp_path), order(), DEFAULT_LEVELS) == Refused("no such thing")
 
 
-def test_what_was_released_meanwhile_is_not_told_of_as_ours(tmp_path: Path) -> None:
+def test_a_pod_that_was_released_meanwhile_counts_as_already_released(tmp_path: Path) -> None:
     with scripted(NOT_VALID, STALE, Answer(body=executor())) as script:
         assert release_even_unplaced(script.client(tmp_path), order(), DEFAULT_LEVELS) == Released(already=True)
 

@@ -354,7 +354,7 @@ def test_what_a_pod_asks_for_is_seen_although_what_it_demands_cannot_be_read(cha
 
 @pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "10000-01-01T04:59:59Z"])
 def test_no_time_in_managed_fields_hides_what_a_pod_asks_for(time: str) -> None:
-    """Its author may write any, and the API server returns these: its node looked free."""
+    """The pod's author may write any time, and the API server returns it. The pod's node must not look free."""
     required: dict[str, Any] = {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}
     fields = {"f:spec": {"f:affinity": {"f:nodeAffinity": required}}}
     entry = {"manager": names.FIELD_MANAGER, "operation": "Update", "time": time, "fieldsV1": fields}

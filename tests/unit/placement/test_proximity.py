@@ -104,8 +104,8 @@ def test_more_effort_is_never_dearer() -> None:
     assert ranks == sorted(ranks, reverse=True)
 
 
-def test_very_many_executors_of_others_make_no_search_a_short_one() -> None:
-    """One user's gated executors took the steps of the pass, and those of others were farther apart."""
+def test_very_many_executors_of_others_shorten_no_search() -> None:
+    """One user's gated executors must not use up the steps of the pass: sets of others would be farther apart."""
     topology = a_topology(*(Component(name) for name in "ab"))
     waiting = [gated(f"{name}-{n}", component=name) for name in "ab" for n in range(3)]
     _, workload = situation(*waiting, nodes=(a_node("n0", cores=8.0),), topologies=(topology,))

@@ -91,8 +91,8 @@ def test_one_that_has_returned_keeps_its_place_where_giving_it_up_places_no_more
     assert [placement.executor for placement in found if placement.node] in (["team/b"], ["team/c"])
 
 
-def test_executors_of_others_that_no_node_can_take_cost_none_a_place() -> None:
-    """One user's were tried first, and used up the steps of the pass."""
+def test_executors_that_no_node_can_take_cost_no_other_executor_its_place() -> None:
+    """Executors of one user must not use up the steps of the pass."""
     nodes = (a_node("n0", zone="z0", cores=4.0), a_node("n1", zone="z1", cores=3.0))
     own = (
         gated("e-0", component="a"),
@@ -117,7 +117,7 @@ def test_executors_of_others_that_no_node_can_take_cost_none_a_place() -> None:
 
 @pytest.mark.parametrize("others", [0, 500])
 def test_each_namespace_has_its_part_of_the_steps(others: int) -> None:
-    """The other one's are harder to place, and nothing helps them."""
+    """Executors of the other namespaces are harder to place, and nothing helps them."""
     assignment = Assignment(
         codes=np.array([[0, 0]]),
         rows=[*range(2 + others)],

@@ -72,7 +72,7 @@ def test_executors_that_ask_for_all_room_keep_none_from_a_user_who_asks_for_litt
     assert len({late[each.key].location for each in own}) == 1
 
 
-def test_what_no_node_could_take_is_no_part_of_what_is_asked_for() -> None:
+def test_executors_that_no_node_could_take_do_not_count_when_room_is_shared() -> None:
     large, wide, other = of("large", 12), of("wide", 2, cores=5.0), of("other", 4)
     assert in_rounds(*wide, *large, *other) == [names([*large, *other]), names(wide)]
 
@@ -84,7 +84,7 @@ def on(node: str, executors: Sequence[Executor]) -> list[Executor]:
 
 @pytest.mark.parametrize("asked", [0.0, 0.001, 1.0])
 def test_an_executor_that_only_a_nearly_full_node_takes_does_not_break_up_the_sets_of_others(asked: float) -> None:
-    """They would have had to share what is free there."""
+    """These sets need not share what is free on that node."""
     full, cool, *others = NODES
     nodes = [
         replace(full, requested=Resources(4.0 - asked, GIB, 1)),

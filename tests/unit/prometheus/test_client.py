@@ -61,8 +61,8 @@ def test_one_query_that_fails_takes_no_other_with_it() -> None:
     assert set(failures) == {"bad", "slow"}
 
 
-def test_of_users_queries_one_value_is_kept_and_none_begins_late() -> None:
-    """They are a user's to write, any number of them, and what is known of the nodes waits for them."""
+def test_users_queries_give_one_value_each_and_none_begins_late() -> None:
+    """A user may write any number of queries, and the pass waits for their answers."""
     with serving() as server:
         server.said = _vector("7")
         found = asking(server).single_all({"a": "up", "bad": "bad"}, at=1.0, within_seconds=5.0)

@@ -248,7 +248,7 @@ class TestPersistence:
 
 
 def test_a_hot_node_is_leveled_however_many_idle_nodes_are_farther_out() -> None:
-    """The hits of the few hot ones were forgotten in each pass, and which of the idle ones is coldest changes."""
+    """Status must keep the hits of the few hot nodes, while another idle node is the coldest in each pass."""
     memory, chance, made = UsageMemory(), Random(1), 0
     for index in range(60):
         idle = (used(f"idle-{i:03}", 30.0 + chance.gauss(0.0, 1.0)) for i in range(90))

@@ -57,7 +57,7 @@ def test_only_the_nodes_that_stray_farthest_are_remembered() -> None:
 
 
 def test_what_begins_to_stray_is_remembered_however_many_nodes_have_strayed_a_little_for_long() -> None:
-    """It has to be in the memory to last at all: 64 nodes with a core of others' work between them kept it out."""
+    """What lasts has to be remembered from its first pass, next to 64 nodes with a little more in the average."""
     many = [replace(used(f"n{i:03}", 50.0), astray=1.0) for i in range(100)]
     lasting: Lasting = ()
     for _ in range(120):
