@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ballast.kube import names
-from ballast.kube.anti_affinity import AntiAffinityTerm, Labels
+from ballast.kube.anti_affinity import UNREAD, AntiAffinityTerm, Labels
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import Requirement
@@ -50,6 +50,7 @@ class AntiAffinity:
         self._known: dict[tuple[object, ...], _Kept] = {}
         found = [*_keeping_away(pods), *((*key, node) for key, on in others.items() for node in on)]
         labels = {node.name: node.labels for node in nodes} if found else {}
+        self._some_unread = any(term == UNREAD and node in labels for _, term, node in found)
         for namespace, term, node in found:
             if (place := labels.get(node, {}).get(term.level)) is not None:
                 self._add(namespace, term, place)
@@ -69,8 +70,8 @@ class AntiAffinity:
         return self._of(pod).demands
 
     def unsure(self, pod: Pod) -> bool:
-        """Whether further pods may keep it away, because not all terms were tried."""
-        return self._of(pod).unsure
+        """Whether further pods may keep it away, because not all terms were read and tried."""
+        return self._some_unread or self._of(pod).unsure
 
     def _of(self, pod: Pod) -> _Kept:
         if not self._by_selector and pod.namespace not in self._by_name:

@@ -17,7 +17,7 @@ from ballast.model import Requirement
 
 Labels = Mapping[str, str]
 _LONGEST_BYTES = 2 << 10
-"""Of all terms of a pod; if they are longer, none is read."""
+"""Of all terms of a pod; if they are longer, they are UNREAD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,10 @@ class AntiAffinityTerm:
         return there and _all(self.selector, labels)
 
 
+UNREAD = AntiAffinityTerm(frozenset(), None, (), "")
+"""Of a pod whose terms are not read: they may keep away any other pod."""
+
+
 class AntiAffinityReader:
     """Pods of one template share what is read. Not safe for threads."""
 
@@ -51,7 +55,7 @@ class AntiAffinityReader:
             return ()
         key = marshal.dumps([namespace, written], 2)
         if len(key) > _LONGEST_BYTES:
-            return ()
+            return (UNREAD,)
         return self._shared.of(
             key, lambda: tuple(_term(namespace, each) for each in written if "labelSelector" in each)
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
-from ballast.kube.anti_affinity import AntiAffinityReader, AntiAffinityTerm
+from ballast.kube.anti_affinity import UNREAD, AntiAffinityReader, AntiAffinityTerm
 from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
 from ballast.kube.omission import OMISSIONS
@@ -309,9 +309,9 @@ def _nominated_by_us(pod: JSON) -> bool:
 
 
 def _demanding_unknown(pod: Pod) -> Pod:
-    """No node is known to meet what it demands, and a release must not write over it."""
+    """No node is known to meet what it demands, and a release must not write over it. It may keep others away."""
     held = None if pod.held is None else replace(pod.held, has_affinity=True, unread=True)
-    return replace(pod, held=held, constraints=_UNREAD)
+    return replace(pod, held=held, constraints=_UNREAD, anti_affinity=(UNREAD,))
 
 
 def _by_other_pods(spec: JSON) -> bool:

@@ -217,6 +217,32 @@ def test_terms_of_one_namespace_are_tried_only_so_often_and_terms_of_others_stil
     assert seen.executors[0].by_other_pods, "it is tied to no place: not all that keeps it away is known"
 
 
+LONG = {"matchExpressions": [{"key": "n", "operator": "NotIn", "values": [f"{n:060}" for n in range(40)]}]}
+
+
+@pytest.mark.parametrize(
+    ("node", "tied"),
+    [
+        pytest.param("node-1", False, id="it may keep any executor away"),
+        pytest.param(None, True, id="not before it has a node"),
+        pytest.param("gone", True, id="nor on a node that is not there"),
+    ],
+)
+def test_executors_are_tied_to_no_place_while_a_pod_has_more_terms_than_are_read(
+    node: str | None, *, tied: bool
+) -> None:
+    seen = look(executor(1, gates=[GATE]), keeping_away(node=node, labelSelector=LONG)).snapshot
+    assert seen.executors[0].by_other_pods is not tied
+
+
+def test_executors_are_tied_to_no_place_while_a_pods_affinity_can_not_be_read() -> None:
+    lonely = keeping_away()
+    lonely["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = [
+        {"labelSelector": 1}
+    ]
+    assert look(executor(1, gates=[GATE]), lonely).snapshot.executors[0].by_other_pods
+
+
 def test_an_executor_that_requires_a_spread_over_zones_is_known() -> None:
     constraint = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
     spread, plain = look(executor(1, topologySpreadConstraints=[constraint]), executor(2)).snapshot.executors
