@@ -162,6 +162,11 @@ class OpenMove:
     def key(self) -> str:
         return self.state.orders.key
 
+    @property
+    def uid(self) -> str:
+        """A user may make another move of the same key."""
+        return str(self.raw["metadata"]["uid"])
+
     def planned(self, points_per_core: Mapping[str, float]) -> Move:
         """As the planner reads it. `points_per_core`: of score, by node; nodes that are gone are absent."""
         points = points_per_core.get(self.state.orders.source, 0.0)

@@ -30,18 +30,18 @@ class DeletedMoves:
 
     def created(self, raw: Iterable[JSON]) -> None:
         """Moves that were created since the last look; they may be gone before the next one."""
-        self._seen |= {each.raw["metadata"]["uid"]: each for each in read_moves(tuple(raw))[0]}
+        self._seen |= {each.uid: each for each in read_moves(tuple(raw))[0]}
 
     def advanced(self, moves: Iterable[OpenMove]) -> None:
         """Moves after a pass: one whose executor the pass evicted may be deleted before the next look."""
-        self._seen |= {each.raw["metadata"]["uid"]: each for each in moves if _counts(each.state)}
+        self._seen |= {each.uid: each for each in moves if _counts(each.state)}
 
     def look(self, moves: Iterable[OpenMove], now: float, *, policies: Container[str]) -> list[OpenMove]:
         """Those that were deleted, ended when that was seen. `moves`: all that there are now.
 
         `policies`: by name, all that there are now. What a policy was limited by goes with it.
         """
-        there = {each.raw["metadata"]["uid"]: each for each in moves}
+        there = {each.uid: each for each in moves}
         for uid in self._seen.keys() - there.keys():
             self._kept[uid] = _renamed(given_up(self._seen[uid], now))
         self._kept = {

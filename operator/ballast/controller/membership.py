@@ -103,8 +103,7 @@ class Membership:
         """Those whose selectors match it."""
         by_pair = self._selecting.get(pod.namespace, {})
         rows = [row for pair in (None, *pod.labels.items()) for row in by_pair.get(pair, ())]
-        self._tried[pod.namespace] += len(rows)
-        if self.exceeds_limit(pod.namespace):
+        if not self._may_try(pod, len(rows)):
             return []
         matching = [row for row in rows if row[1].selector is not None and row[1].selector.matches(pod.labels)]
         return sorted(matching, key=lambda row: (key_of(row[0]), row[0].spec.components.index(row[1])))
@@ -137,10 +136,13 @@ class Membership:
         return Belonging(key_of(topology), stray, topology, known=False, opted_in=True)
 
     def _selects(self, component: Component, pod: Pod) -> bool:
-        if component.selector is None:
-            return False
-        self._tried[pod.namespace] += 1
-        return not self.exceeds_limit(pod.namespace) and component.selector.matches(pod.labels)
+        selector = component.selector
+        return selector is not None and self._may_try(pod, 1) and selector.matches(pod.labels)
+
+    def _may_try(self, pod: Pod, selectors: int) -> bool:
+        """Whether its namespace has so many tries left, which are counted."""
+        self._tried[pod.namespace] += selectors
+        return not self.exceeds_limit(pod.namespace)
 
     def _bounded(self, topology: str, component: str) -> str:
         """The name of an undeclared component: labels of executors may name any number of them."""

@@ -114,7 +114,7 @@ class Movers:
         """
         known = {_version(each): each for each in self._unwritable.values()}
         found = [known.get(_version(each), each) for each in moves]
-        self._unwritable = {uid: each for each in found if (uid := each.raw["metadata"]["uid"]) in self._unwritable}
+        self._unwritable = {uid: each for each in found if (uid := each.uid) in self._unwritable}
         return found
 
     def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
@@ -122,7 +122,7 @@ class Movers:
 
         `gated`: whether executors wait for Ballast alone.
         """
-        self._answers.keep({_uid(each) for each in moves})
+        self._answers.keep({each.uid for each in moves})
         self._turns.begin(moves, gated=gated)
 
     def run(
@@ -203,7 +203,7 @@ class Movers:
         reread = self._reread
         for _ in range(_MOST_STEPS):
             now = self._clock()
-            seen = self._answers.told(_uid(each), facts(each, context, known, now))
+            seen = self._answers.told(each.uid, facts(each, context, known, now))
             step = advance(each.state, seen, context.policy.moves, now)
             if reread is not None and (step.changed or step.effect is not None):
                 fresh, reread = self._read_again(each, context, reread), None
@@ -233,7 +233,7 @@ class Movers:
         )
         if isinstance(written, TooLarge):
             _LOG.warning("move %s counts as ended: %s", each.key, written)
-            ended = self._unwritable[each.raw["metadata"]["uid"]] = given_up(each, self._clock())
+            ended = self._unwritable[each.uid] = given_up(each, self._clock())
             return ended
         return None if written is None or isinstance(written, KubeError) else OpenMove(written, step.move)
 
@@ -283,12 +283,12 @@ class Movers:
 
         def read() -> None:
             found = reread(orders.namespace, application, orders.executor_name)
-            self._answers.pods[_uid(each)] = self._clock(), found
+            self._answers.pods[each.uid] = self._clock(), found
 
-        at, pods = self._answers.pods.pop(_uid(each), _NOT_READ)
+        at, pods = self._answers.pods.pop(each.uid, _NOT_READ)
         if pods is None or self._clock() - at > _FRESH_SECONDS:
             self._reading.one(read, key=each.key, namespace=orders.namespace)
-            _, pods = self._answers.pods.pop(_uid(each), _NOT_READ)
+            _, pods = self._answers.pods.pop(each.uid, _NOT_READ)
         return None if pods is None else context.with_pods(orders.namespace, application, pods)
 
     def _effect(self, step: Step, each: OpenMove, context: Context) -> float | None:
@@ -308,10 +308,8 @@ class Movers:
             case Evict():
                 outcome = actions.evict(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
                 self._note_eviction(each, context.name, outcome)
-                _keep(
-                    self._answers.eviction, _uid(each), outcome.detail if isinstance(outcome, actions.Blocked) else ""
-                )
-                _keep(self._answers.failure, _uid(each), outcome.detail if isinstance(outcome, actions.Refused) else "")
+                _keep(self._answers.eviction, each.uid, outcome.detail if isinstance(outcome, actions.Blocked) else "")
+                _keep(self._answers.failure, each.uid, outcome.detail if isinstance(outcome, actions.Refused) else "")
                 self._telemetry.count_write("eviction", outcome)
             case DeleteUnscheduled():
                 deleted = actions.delete_unscheduled(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
@@ -329,7 +327,7 @@ class Movers:
 
     def _note_eviction(self, each: OpenMove, policy: str, outcome: actions.EvictionOutcome) -> None:
         """Once: a budget that blocks it is asked again and again."""
-        known = (self._answers.eviction.get(_uid(each)), self._answers.failure.get(_uid(each)))
+        known = (self._answers.eviction.get(each.uid), self._answers.failure.get(each.uid))
         if getattr(outcome, "detail", None) not in known or isinstance(outcome, actions.Evicted):
             orders = each.state.orders
             executor = f"{orders.namespace}/{orders.executor_name}"
@@ -354,7 +352,7 @@ class Movers:
 
         If only its affinity could not be written, the nomination is what still leads it there.
         """
-        if pod.nominated is None or _uid(each) in self._answers.pin:
+        if pod.nominated is None or each.uid in self._answers.pin:
             return pod
         outcome = self._clear(pod)
         held = outcome.held if isinstance(outcome, nomination.Cleared) else None
@@ -371,12 +369,8 @@ class Movers:
         if order is None:
             return
         outcome = actions.release(self._client, order, context.policy.levels)
-        _keep(self._answers.pin, _uid(each), outcome.detail if isinstance(outcome, actions.Refused) else "")
+        _keep(self._answers.pin, each.uid, outcome.detail if isinstance(outcome, actions.Refused) else "")
         self._telemetry.count_write("release", outcome)
-
-
-def _uid(each: OpenMove) -> str:
-    return str(each.raw["metadata"]["uid"])
 
 
 def _version(each: OpenMove) -> tuple[str, str]:

@@ -48,7 +48,7 @@ condition come and go, in every reconcile.
 _URGENT_SECONDS = 5.0
 """Until one more urgent write is allowed."""
 _LATE_SECONDS = 5.0
-"""Until a status is looked at again whose write was not answered in time."""
+"""After a write that was not answered in time, until the status is tried again."""
 _RETRY_SECONDS = 1.0
 """Until a status is written again after a conflict."""
 

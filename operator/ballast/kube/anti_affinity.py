@@ -10,7 +10,7 @@ import marshal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ballast.kube.constraint_reader import REQUIRED
+from ballast.kube.constraint_reader import REQUIRED, requirement
 from ballast.kube.document import JSON
 from ballast.kube.shared_values import SharedValues
 from ballast.model import Requirement
@@ -73,8 +73,7 @@ def _term(namespace: str, written: JSON) -> AntiAffinityTerm:
 
 def _requirements(selector: JSON) -> tuple[Requirement, ...]:
     labels = (Requirement(key, "In", (value,)) for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = selector.get("matchExpressions") or ()
-    return (*labels, *(Requirement(e["key"], e["operator"], tuple(e.get("values") or ())) for e in expressions))
+    return (*labels, *map(requirement, selector.get("matchExpressions") or ()))
 
 
 def _all(requirements: Iterable[Requirement], labels: Labels) -> bool:

@@ -71,12 +71,12 @@ def terms(node_selector: JSON | None) -> tuple[Term, ...]:
 
 
 def _term(term: JSON) -> Term:
-    on_labels = [_requirement(entry) for entry in term.get("matchExpressions") or ()]
-    on_fields = [_requirement(entry, on_field=True) for entry in term.get("matchFields") or ()]
+    on_labels = [requirement(entry) for entry in term.get("matchExpressions") or ()]
+    on_fields = [requirement(entry, on_field=True) for entry in term.get("matchFields") or ()]
     return (*on_labels, *on_fields)
 
 
-def _requirement(entry: JSON, *, on_field: bool = False) -> Requirement:
+def requirement(entry: JSON, *, on_field: bool = False) -> Requirement:
     return Requirement(entry["key"], entry["operator"], tuple(entry.get("values") or ()), on_field)
 
 

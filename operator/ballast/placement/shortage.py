@@ -64,28 +64,33 @@ def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> 
         return [*rounds(able, space, admission), Round(hopeless)]
     roomy = [executor for name, lacks in zip(names, crowded, strict=True) if not lacks for executor in members[name]]
     by_namespace = {name: members[name] for name, lacks in zip(names, crowded, strict=True) if lacks}
-    return [*_by_shares(by_namespace, demand, free[crowded], space), *([Round(roomy)] if roomy else [])]
+    return [
+        *_by_shares(by_namespace, demand[crowded], free[crowded], everyone=demand, space=space),
+        *([Round(roomy)] if roomy else []),
+    ]
 
 
 def _by_shares(
-    members: Mapping[str, list[Executor]], demand: FloatArray, free: FloatArray, space: Room
+    members: Mapping[str, list[Executor]], demand: FloatArray, free: FloatArray, *, everyone: FloatArray, space: Room
 ) -> Iterator[Round]:
-    """Rounds 1 to 3, of the crowded namespaces. `demand`: of all namespaces, by kind; `free`: for each crowded one."""
+    """Rounds 1 to 3, of the crowded namespaces: their demand by kind, and what is free for each of them.
+
+    `everyone`: the demand of all namespaces.
+    """
     least = free.min(axis=0)
-    short = demand.sum(axis=0) > least + space.slack
+    short = everyone.sum(axis=0) > least + space.slack
     share = np.where(
-        short, [_share(amounts, there) for amounts, there in zip(demand.T, least.tolist(), strict=True)], np.inf
+        short, [_share(amounts, there) for amounts, there in zip(everyone.T, least.tolist(), strict=True)], np.inf
     )
     first: list[Executor] = []
     second: list[Executor] = []
     rest: list[tuple[float, str, list[Executor]]] = []
-    for (name, mine), there in zip(members.items(), free, strict=True):
+    for (name, mine), asked, there in zip(members.items(), demand, free, strict=True):
         within, beyond = _split(mine, share + space.slack, space)
         if not beyond:
             first += within
             continue
-        asked = np.sum([space.vector(each.requests) for each in mine], axis=0)
-        if (np.minimum(demand, asked).sum(axis=0) <= there + space.slack).all():
+        if (np.minimum(everyone, asked).sum(axis=0) <= there + space.slack).all():
             within, beyond = [], mine
         second += within
         rest.append((float((asked[short] / np.maximum(least, 1e-9)[short]).max()), name, beyond))
