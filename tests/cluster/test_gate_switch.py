@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -33,6 +34,12 @@ def chart(installed: Installation) -> Iterator[Installation]:
 def _on(chart: Installation) -> None:
     chart.switch(gating=True, namespaces=(HERE,))
     chart.await_gating(executor(), HERE)
+
+
+def what_is_left(chart: Installation) -> tuple[int, dict[str, Any]]:
+    """The exit code of `ballast uninstall --check`, and what it names: of all namespaces, so of other tests as well."""
+    ended = run("uninstall", "--check", "-o", "json", "--kubeconfig", str(chart.testbed.kubeconfig))
+    return ended.code, json.loads(ended.out)
 
 
 def test_off_nobody_is_held_and_on_again_they_are(chart: Installation) -> None:
@@ -104,15 +111,17 @@ def test_a_gate_of_the_pods_template_is_told_from_one_that_admission_added(chart
     file = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clicks-podspec"}}
     file |= {"data": {"podspec-configmap-key": yaml.safe_dump(template)}}
     assert chart.admin.create(CONFIG_MAP, file, namespace=HERE).ok
-    checked = ("uninstall", "--check", "-o", "json", "--kubeconfig", str(chart.testbed.kubeconfig))
     try:
-        ended = run(*checked)
-        found = json.loads(ended.out)
+        code, found = what_is_left(chart)
     finally:
         for name in (*gated, "clicks-driver"):
             assert chart.admin.delete(POD, name, namespace=HERE).ok
-    wait_until(lambda: run(*checked).code == 0, what="it is safe once they are gone")
-    assert (ended.code, found["safe"]) == (1, False)
+    wait_until(
+        lambda: HERE not in str(what_is_left(chart)),
+        what="nothing of the namespace is named once they are gone",
+        explain=lambda: str(what_is_left(chart)),
+    )
+    assert (code, found["safe"]) == (1, False)
     assert {f"{HERE}/clicks", f"{HERE}/notebook"} <= set(found["gatedByTemplate"])
     by_template = {pod["name"]: pod["byTemplate"] for pod in found["gatedPods"] if pod["namespace"] == HERE}
     assert by_template == {"of-admission": False, "of-template": True}
