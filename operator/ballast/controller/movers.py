@@ -172,7 +172,7 @@ class Movers:
         return self._carry(each, context, known)
 
     def turn_away(self, moves: Iterable[OpenMove], *, release_due: Callable[[], bool] = lambda: False) -> float | None:
-        """End orphaned moves, unless they have begun: a policy may come back for them. Returns when to look again."""
+        """End orphaned moves for which no policy has come back in time. Returns when to look again."""
         for each in self._in_turn(moves, release_due):
             self._guarded(each, self._turn_away)
         return self._turns.again_at(self._clock())

@@ -21,6 +21,8 @@ from ballast.moves.step import Evict, Facts, Pod, Situation, Step, do, enter, no
 
 PATIENCE_SECONDS = 60.0
 """A policy may be created after its moves, or be replaced by another."""
+ABANDONED_SECONDS = 24 * 3600.0
+"""After which no policy is expected to come back for a move that has begun."""
 
 
 def advance(move: MoveState, facts: Facts, settings: MovesPolicy, now: float) -> Step:
@@ -31,14 +33,22 @@ def advance(move: MoveState, facts: Facts, settings: MovesPolicy, now: float) ->
 
 
 def turned_away(move: MoveState, now: float) -> Step | None:
-    """Refuse an orphaned move (its policy is gone) that has not begun and has waited long enough."""
-    if move.phase not in (MovePhase.PROPOSED, MovePhase.APPROVED) or now - move.orders.created_at < PATIENCE_SECONDS:
+    """End an orphaned move (its policy is gone) that has waited long enough for another one.
+
+    One that has begun waits longer: it is what a policy that comes back counts, and finishes.
+    """
+    at, source = Situation(move, Facts(None), MovesPolicy(), now), move.orders.source
+    gone = f"{source} is in no BalancingPolicy's pool"
+    if move.phase in (MovePhase.PROPOSED, MovePhase.APPROVED):
+        if now - move.orders.created_at < PATIENCE_SECONDS:
+            return None
+        remedy = "delete this move, and create one with from set to the node that the executor is on"
+        return enter(at, MovePhase.REFUSED, MoveReason.NO_POLICY, f"{gone}: {remedy}")
+    began = move.timings.leaving_at
+    if now - (move.orders.created_at if began is None else began) < ABANDONED_SECONDS:
         return None
-    words = (
-        f"{move.orders.source} is in no BalancingPolicy's pool: delete this move, and create one with from set to the "
-        "node that the executor is on"
-    )
-    return enter(Situation(move, Facts(None), MovesPolicy(), now), MovePhase.REFUSED, MoveReason.NO_POLICY, words)
+    remedy = f"see whether {move.orders.executor_name} has left, and was replaced"
+    return enter(at, MovePhase.FAILED, MoveReason.NO_POLICY, f"{gone}, and nothing finished this move: {remedy}")
 
 
 # Until the executor has gone: the move waits for approval, is revalidated, and evicts the executor once, or ends.

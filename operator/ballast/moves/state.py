@@ -37,12 +37,13 @@ class MoveReason(StrEnum):
     LEAVE_TIMEOUT = "LeaveTimeout"
     REPLACEMENT_NOT_RUNNING = "ReplacementNotRunning"
     REPLACEMENT_LOST = "ReplacementLost"
+    NO_POLICY = "NoPolicy"
+    """Also of a move that is refused before it began."""
     # Expired
     APPROVAL_TIMEOUT = "ApprovalTimeout"
     EXECUTOR_GONE = "ExecutorGone"
     # Refused
     NOT_EVICTED = "NotEvicted"
-    NO_POLICY = "NoPolicy"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from ballast.moves import (
     turned_away,
 )
 from ballast.moves.arriving import MAX_ATTEMPTS
+from ballast.moves.machine import ABANDONED_SECONDS
 from tests.unit.moves.builders import (
     NOW,
     SETTINGS,
@@ -517,6 +518,18 @@ def test_a_move_that_no_policy_answers_for_ends_with_the_remedy(move: MoveState)
 )
 def test_it_is_waited_for_a_policy_and_what_has_begun_is_left_for_the_next_one(move: MoveState) -> None:
     assert turned_away(move, NOW + (0 if move.phase is MovePhase.PROPOSED else 9000)) is None
+
+
+@pytest.mark.parametrize("move", [leaving(), arriving(), settling(since=9)], ids=lambda move: move.phase)
+def test_what_has_begun_fails_when_no_policy_has_come_back_for_a_day(move: MoveState) -> None:
+    since = move.timings.leaving_at
+    assert since is not None
+    assert turned_away(move, since + ABANDONED_SECONDS - 1) is None
+    step = turned_away(move, since + ABANDONED_SECONDS)
+    assert step is not None
+    assert (step.move.phase, step.move.reason) == (MovePhase.FAILED, "NoPolicy")
+    assert "hot is in no BalancingPolicy's pool" in step.move.message
+    assert step.move.timings.ended_at == since + ABANDONED_SECONDS
 
 
 def test_one_that_was_approved_and_has_not_begun_ends_too() -> None:
