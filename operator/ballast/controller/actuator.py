@@ -27,7 +27,6 @@ from ballast.model import (
     EventReason,
     Levels,
     MovesMode,
-    NodeView,
     Pin,
     Placement,
     Plan,
@@ -73,6 +72,7 @@ class Actuator:
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
         self._backoff, self._bulkhead = ReleaseBackoff(monotonic), Bulkhead(client.connections)
+        self._creating = Bulkhead(client.connections)
         self._created: list[JSON] = []
         """Moves that `take_created` has not returned yet."""
         self._closed: dict[str, tuple[float, str]] = {}
@@ -218,36 +218,60 @@ class Actuator:
             for move in plan.moves:
                 self._count(context, move, "recommendation")
             return
-        seen = {node.name: node for node in plan.pool.nodes}
         approved = mode is MovesMode.ENFORCE
-        for move in plan.moves:
-            self._create(context, move, source=seen.get(move.source), approved=approved)
+        sources = {node.name: node for node in plan.pool.nodes}
+        wanted = [
+            move_object(
+                context,
+                move,
+                name=move_name(move, context.snapshot.moves),
+                source=sources.get(move.source),
+                approved=approved,
+            )
+            for move in plan.moves
+        ]
+        answers = self._creating.map(
+            self._create,
+            wanted,
+            key=lambda each: f"{each['metadata']['namespace']}/{each['metadata']['name']}",
+            namespace=lambda each: each["metadata"]["namespace"],
+        )
+        for move, each, answer in zip(plan.moves, wanted, answers, strict=True):
+            self._conclude(context, move, each, answer)
 
     def _count(self, context: Context, move: PlannedMove, kind: str) -> None:
         self._telemetry.decisions.labels(context.name, kind).inc()
         self._telemetry.predicted_gain.labels(context.name).set(move.gain)
 
-    def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> None:
-        name = move_name(move, context.snapshot.moves)
-        wanted = move_object(context, move, name=name, source=source, approved=approved)
+    def _create(self, wanted: JSON) -> tuple[JSON, bool] | KubeError:
+        """A quota or the deletion of one namespace must not stop work on the others."""
         try:
             found, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, wanted)
         except KubeError as error:
-            # A quota or the deletion of one namespace must not stop work on the others.
             if error.of_server:
                 raise
-            self._telemetry.count_write("create", error)
-            self._close(
-                context, move, f"{name} could not be created: {error}"[:_LONGEST_REASON_CHARACTERS], note=str(error)
-            )
-            return
+            return error
         if created:
             self._created.append(found)
+        return found, created
+
+    def _conclude(
+        self, context: Context, move: PlannedMove, wanted: JSON, answer: tuple[JSON, bool] | KubeError | None
+    ) -> None:
+        name, approved = wanted["metadata"]["name"], wanted["spec"]["approved"]
+        if answer is None:
+            words = f"{name} was not created in time: a webhook of {move.namespace} may be slow"
+            self._close(context, move, words, note=words)
+        elif isinstance(answer, KubeError):
+            self._telemetry.count_write("create", answer)
+            words = f"{name} could not be created: {answer}"[:_LONGEST_REASON_CHARACTERS]
+            self._close(context, move, words, note=str(answer))
+        elif answer[1]:
             self._count(context, move, "move")
             logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
             self._post(_mover(move), EventReason.MOVE_DECIDED, "Move", words)
-        elif in_the_way(found, wanted):
+        elif in_the_way(answer[0], wanted):
             words = f"ExecutorMove {name} is in its place, and has ended or is another one; delete it"
             self._close(context, move, words, note=words)
 

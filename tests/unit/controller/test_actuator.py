@@ -462,6 +462,30 @@ def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
     assert "exceeded quota: moves" in event["note"]
 
 
+def test_a_pass_does_not_wait_for_a_move_whose_namespace_is_slow_and_chooses_no_other_of_it(
+    pool: Stage, tmp_path: Path
+) -> None:
+    actuator, context = acting(pool, tmp_path)
+    let, by, answered = Event(), pool.script.by, list[str]()
+    assert by is not None
+
+    def slowly(asked: Asked) -> Answer:
+        if "/analytics/executormoves" in asked.path:
+            let.wait(20)
+        answered.append(asked.path)
+        return by(asked)
+
+    pool.script.by = slowly
+    other = replace(MOVE, executor="other/spark-2-exec-1", topology="other/spark-2")
+    actuator.create_moves(context, Plan(moves=(MOVE, other)))
+    done = list(answered)
+    let.set()
+    assert [path.split("?")[0] for path in done if "executormoves" in path] == [
+        "/apis/ballast.dev/v1alpha1/namespaces/other/executormoves"
+    ]
+    assert {key: "may be slow" in why for key, why in actuator.closed_namespaces().items()} == {"analytics": True}
+
+
 def test_moves_rest_for_a_cooldown_in_a_namespace_that_does_not_take_one(pool: Stage, tmp_path: Path) -> None:
     now = [100.0]
     pool.refusals["/executormoves"] = Answer(403, {"message": "exceeded quota: moves"})
