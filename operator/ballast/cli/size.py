@@ -18,7 +18,7 @@ from ballast.cli.output import AS_TEXT, TextOption, saved, show, writable, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.errors import BallastError, InvalidField
 
-_LONGEST_LINE = 256 << 20
+_LONGEST_LINE_CHARACTERS = 256 << 20
 """Of a log: plans of SQL that Spark writes into one event have tens of megabytes."""
 EXAMPLES = (
     "ballast size --progress progress.jsonl --event-log event-log --gc-log gc.log",
@@ -173,9 +173,9 @@ def _opened(path: Path, option: str) -> Iterator[IO[str]]:
 
 def _lines_of(file: IO[str], path: Path, option: str) -> Iterator[str]:
     """Raises InvalidField for one that is longer than any of Spark's: what is compressed may be as long as it likes."""
-    while line := file.readline(_LONGEST_LINE + 1):
-        if len(line) > _LONGEST_LINE:
-            told = f"a line has more than {_LONGEST_LINE >> 20} Mi characters: name the right file"
+    while line := file.readline(_LONGEST_LINE_CHARACTERS + 1):
+        if len(line) > _LONGEST_LINE_CHARACTERS:
+            told = f"a line has more than {_LONGEST_LINE_CHARACTERS >> 20} Mi characters: name the right file"
             raise InvalidField(option, str(path), told)
         yield line
 

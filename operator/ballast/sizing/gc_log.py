@@ -15,7 +15,7 @@ from statistics import median
 from ballast.errors import InvalidField
 from ballast.sizing.amount import amount
 
-_LONGEST_LINE = 4096
+_LONGEST_LINE_CHARACTERS = 4096
 """Characters: what is longer is no line of a JVM, and patterns would take minutes for it."""
 _UNITS = {"B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _DECORATED = re.compile(r"^((?:\[[^\]]*\])+) ?(.*)$")
@@ -135,7 +135,7 @@ class _Reader:
 
     def line(self, text: str) -> None:
         """Passed over if it is none of a GC log, or tells an amount that can't be true."""
-        if len(text) <= _LONGEST_LINE:
+        if len(text) <= _LONGEST_LINE_CHARACTERS:
             with suppress(ValueError, OverflowError):
                 self._line(text)
 
