@@ -305,7 +305,7 @@ def test_an_application_that_prometheus_does_not_know_is_refused(prometheus: str
 
 @pytest.mark.parametrize("option", ["--event-log", "--progress", "--gc-log"])
 def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    monkeypatch.setattr(size, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(size, "_LONGEST_LINE_CHARACTERS", 1 << 20)
     path = tmp_path / "log"
     path.write_text("x" * (2 << 20), encoding="utf-8")
     found = run("size", option, str(path))
