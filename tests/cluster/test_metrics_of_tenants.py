@@ -171,6 +171,8 @@ def test_a_tenants_pod_that_exports_very_much_keeps_no_signal_of_others_from_bei
     scene.attacker.values |= {f'{name}{{application_id="{long}"}}': 1.0 for name in (STATE, LATENCY)}
     slots = wait_until(lambda: scene.answered("executorSlots"), what="its executors in the answer", timeout_seconds=60)
     assert len(slots or ()) == 5000
+    shorter = queries(Preset.CADVISOR, {}).shortened(5.0)["executorSlots"]
+    assert [len(Prometheus(Endpoint(scene.url)).query(text).series) for text in shorter] == [500, 50]
     for signal in ("stateBytes", "batchMilliseconds"):
         found = scene.answered(signal)
         assert sorted(series.labels["application_id"] for series in found) == [APPLICATION, "spark-2"]

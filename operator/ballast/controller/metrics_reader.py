@@ -80,12 +80,13 @@ class MetricsReader:
                 health=MetricsHealth(available=False, reason=ConditionReason.SECRET_NOT_READ, message=str(error))
             )
         window = spec.window.seconds
-        asked = {
-            **self._more.rendered(window),
-            **queries(spec.preset, spec.advanced.queries.to_dict()).rendered(window),
-        }
+        wanted = (self._more, queries(spec.preset, spec.advanced.queries.to_dict()))
         at = settled(now)
-        answers, failures = server.query_all(asked, at=at)
+        answers, failures = server.query_all(
+            {name: text for each in wanted for name, text in each.rendered(window).items()},
+            at=at,
+            shortened={name: texts for each in wanted for name, texts in each.shortened(window).items()},
+        )
         found = reading(
             answers,
             nodes=[_node_frame(node, spec) for node in nodes],

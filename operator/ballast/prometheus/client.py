@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import floor
@@ -11,11 +11,12 @@ from math import floor
 import msgspec
 
 from ballast.prometheus.series import Answer, Series, single
-from ballast.prometheus.transport import Endpoint, PrometheusError, Transport, shown
+from ballast.prometheus.transport import AnswerTooLongError, Endpoint, PrometheusError, Transport, shown
 
 _AT_ONCE = 6
 _LONGEST_SINGLE_BYTES = 64 << 10
 """Of an answer that should have one series: a user's queries may select all series that there are."""
+_NONE: Mapping[str, Sequence[str]] = {}
 _STORED_SECONDS = 1.0
 """A scrape carries the time at which it began, and is stored when it has ended."""
 
@@ -41,11 +42,17 @@ class Prometheus:
         return _asked(self._transport, text, at)
 
     def query_all(
-        self, texts: Mapping[str, str], *, at: float | None = None
+        self, texts: Mapping[str, str], *, at: float | None = None, shortened: Mapping[str, Sequence[str]] = _NONE
     ) -> tuple[dict[str, Answer], dict[str, str]]:
-        """Answers by name, and for those that failed, why. All of them as of the same moment, if it is given."""
+        """Answers by name, and for those that failed, why. All of them as of the same moment, if it is given.
+
+        `shortened`: by name, what to ask instead where the answer is too long, one after the other.
+        """
         with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="prometheus") as threads:
-            asked = {name: threads.submit(self.query, text, at=at) for name, text in texts.items()}
+            asked = {
+                name: threads.submit(self._shortest, text, shortened.get(name, ()), at=at)
+                for name, text in texts.items()
+            }
         answers: dict[str, Answer] = {}
         failures: dict[str, str] = {}
         for name, future in asked.items():
@@ -55,6 +62,14 @@ class Prometheus:
             else:
                 answers[name] = future.result()
         return answers, failures
+
+    def _shortest(self, text: str, instead: Sequence[str], *, at: float | None) -> Answer:
+        try:
+            return self.query(text, at=at)
+        except AnswerTooLongError:
+            if not instead:
+                raise
+        return replace(self._shortest(instead[0], instead[1:], at=at), shortened=True)
 
     def single_all(self, texts: Mapping[str, str], *, at: float, within_seconds: float) -> dict[str, Answer]:
         """The answers to queries that users have written, by name, each reduced to its one value if it has one.

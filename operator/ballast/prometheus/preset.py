@@ -3,12 +3,12 @@
 Every query yields an instant vector, except the batches' samples. Node series are identified by the label `node`, or
 by `instance` when that is missing; executor series by `namespace` and `pod`. Spark's own have `application_id` and
 `executor_id`, and the driver's pod in `namespace` and `pod`. `$window` stands for the policy's metric window, `$step`
-for a part of it.
+for a part of it, `$series` for the most series of one namespace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ballast.enums import Preset
@@ -32,12 +32,25 @@ class Queries:
     by_signal: Mapping[str, str] = field(default_factory=dict)
 
     def rendered(self, window_seconds: float) -> dict[str, str]:
+        return self._rendered(window_seconds, MOST_SERIES)
+
+    def shortened(self, window_seconds: float) -> dict[str, list[str]]:
+        """Of the bounded queries: what to ask instead, one after the other, where the answer is too long to be read."""
+        bounded = Queries({name: text for name, text in self.by_signal.items() if _SERIES in text})
+        found = [bounded._rendered(window_seconds, most) for most in _FEWER_SERIES]
+        return {name: [each[name] for each in found] for name in bounded.by_signal}
+
+    def _rendered(self, window_seconds: float, most_series: int) -> dict[str, str]:
         window = max(1, round(window_seconds))
         step = max(1, min(window // _STEPS, _LONGEST_STEP_SECONDS))
-        return {
-            name: text.replace("$window", f"{window}s").replace("$step", f"{step}s")
-            for name, text in self.by_signal.items()
-        }
+        values = (("$window", f"{window}s"), ("$step", f"{step}s"), (_SERIES, str(most_series)))
+        return {name: _filled(text, values) for name, text in self.by_signal.items()}
+
+
+def _filled(text: str, values: Iterable[tuple[str, str]]) -> str:
+    for name, value in values:
+        text = text.replace(name, value)
+    return text
 
 
 _STEPS, _LONGEST_STEP_SECONDS = 20, 15
@@ -46,15 +59,17 @@ _STEPS, _LONGEST_STEP_SECONDS = 20, 15
 # The query bounds what a tenant's pods export: the number of series by namespace, their length by what an id may be. An
 # answer that is too long could not be read, and all tenants would be without that signal.
 
-_MOST_SERIES = 5_000
-"""In one namespace."""
+_SERIES = "$series"
+MOST_SERIES = 5_000
+"""In one namespace. In many namespaces that are still too many for one answer."""
+_FEWER_SERIES = (500, 50)
 _ID = "[-_.A-Za-z0-9]{1,63}"
 _TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver"'
 _BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
 
 
 def _bounded(query: str) -> str:
-    return f"topk by (namespace) ({_MOST_SERIES}, {query})"
+    return f"topk by (namespace) ({_SERIES}, {query})"
 
 
 def _rate(metric: str) -> str:

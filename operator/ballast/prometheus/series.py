@@ -57,6 +57,8 @@ class Answer:
     """Series that could not be read."""
     ahead_seconds: float = 0.0
     """By how much the server's clock is ahead of ours, at least; negative: behind."""
+    shortened: bool = False
+    """A longer answer could not be read: it has fewer series of each namespace."""
 
 
 @dataclass(frozen=True, slots=True)

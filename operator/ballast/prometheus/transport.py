@@ -44,6 +44,10 @@ class PrometheusError(BallastError):
     """A query gave no answer that can be used; the text says why."""
 
 
+class AnswerTooLongError(PrometheusError):
+    """The query may have a shorter answer if it selects fewer series."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """How to reach a Prometheus server."""
@@ -127,7 +131,7 @@ class Transport:
             raise PrometheusError("its answer is compressed although it was asked not to compress")
         body = answer.read(self._most_bytes + 1)
         if len(body) > self._most_bytes:
-            raise PrometheusError(f"its answer is longer than {self._most_bytes} bytes: select fewer series")
+            raise AnswerTooLongError(f"its answer is longer than {self._most_bytes} bytes: select fewer series")
         if answer.status != 200:
             raise PrometheusError(_refused(answer.status, body))
         if answer.length:

@@ -132,7 +132,7 @@ def reading(
     sources = Sources(frozenset(frame.owner for frame in members), drivers)
     spark = {signal: sources.select(vectors.get(signal, ())) for signal in _SPARK}
     foreign = sorted({claim for each in spark.values() for claim in each.foreign})
-    problems = [*_failed(failures), *_listed(foreign), *_unsound(sound), *ambiguous]
+    problems = [*_failed(failures), *_shortened(answers), *_listed(foreign), *_unsound(sound), *ambiguous]
     return Reading(
         nodes=usages,
         executors=_executors(vectors, spark, members, addresses),
@@ -206,6 +206,12 @@ def _failed(failures: Mapping[str, str]) -> list[str]:
     for signal, why in sorted(failures.items()):
         signals.setdefault(why, []).append(signal)
     return [f"{_named(names)}: {why}" for why, names in signals.items()]
+
+
+def _shortened(answers: Answers) -> list[str]:
+    signals = sorted(name for name, answer in answers.items() if answer.shortened)
+    words = "the answer is too long, so only the largest values of each namespace are read"
+    return [f"{_named(signals)}: {words}"] if signals else []
 
 
 def _named(signals: list[str]) -> str:

@@ -29,6 +29,8 @@ class Server(ThreadingHTTPServer):
         self.queries: list[str] = []
         self.said = EMPTY
         """To queries other than those two."""
+        self.said_to: dict[str, str] = {}
+        """To this query instead of that."""
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that doesn't trust the certificate hangs up, which is what it should do."""
@@ -58,7 +60,7 @@ class _Answering(BaseHTTPRequestHandler):
         refused = json.dumps({"status": "error", "error": "parse error: unexpected end of input"})
         self.send_response(400 if query == "bad" else 200)
         self.end_headers()
-        self.wfile.write((refused if query == "bad" else self.server.said).encode())
+        self.wfile.write((refused if query == "bad" else self.server.said_to.get(query, self.server.said)).encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
         del format, args

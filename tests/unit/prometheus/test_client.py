@@ -61,6 +61,18 @@ def test_one_query_that_fails_takes_no_other_with_it() -> None:
     assert set(failures) == {"bad", "slow"}
 
 
+def test_where_an_answer_is_too_long_shorter_ones_are_asked_for() -> None:
+    with serving() as server:
+        server.said_to = dict.fromkeys(("all", "half"), EMPTY + " " * MOST_BYTES)
+        shortened = {"a": ["half", "few", "fewer"], "b": ["few"], "c": ["half"]}
+        client = Prometheus(Endpoint(server.url, timeout_seconds=20.0))
+        answers, failures = client.query_all({"a": "all", "b": "up", "c": "all"}, shortened=shortened)
+    assert answers == {"a": Answer(shortened=True), "b": Answer()}
+    assert sorted(server.queries) == ["all", "all", "few", "half", "half", "up"]
+    (why,) = failures.values()
+    assert "select fewer series" in why
+
+
 def test_users_queries_give_one_value_each_and_none_begins_late() -> None:
     """A user may write any number of queries, and the pass waits for their answers."""
     with serving() as server:

@@ -34,3 +34,13 @@ def test_series_are_chosen_by_their_job_where_the_preset_knows_it_and_by_the_pod
     cpu = {preset: queries(preset, {}).rendered(60.0)["executorCpu"] for preset in Preset}
     assert 'total{pod=~".+-exec-[0-9]+",' in cpu[Preset.CADVISOR]
     assert 'total{job="kubelet",metrics_path="/metrics/cadvisor",pod=~' in cpu[Preset.KUBE_PROMETHEUS_STACK]
+
+
+def test_what_tenants_export_can_be_asked_for_with_fewer_series() -> None:
+    chosen = queries(Preset.CADVISOR, {"stateBytes": "my_state"})
+    rendered, shortened = chosen.rendered(60.0), chosen.shortened(60.0)
+    assert shortened.keys() == {name for name, text in rendered.items() if "topk by (namespace) (5000, " in text}
+    assert "stateBytes" not in shortened
+    assert shortened["executorSlots"] == [
+        rendered["executorSlots"].replace("(5000, ", f"({most}, ") for most in (500, 50)
+    ]

@@ -185,6 +185,14 @@ def test_one_cause_is_told_once() -> None:
     assert _read(failures=failures).health.message == "executorCpu, nodeAge, nodeCpu and 1 more: can't be reached"
 
 
+def test_a_signal_with_fewer_series_than_there_are_is_told() -> None:
+    answers = {"nodeCpu": Answer((_sample("1", node="a"),)), "stateBytes": Answer(shortened=True)}
+    found = reading(answers, nodes=NODES, executors=[], drivers={}, max_age_seconds=60.0, failures={})
+    assert found.health.message == (
+        "stateBytes: the answer is too long, so only the largest values of each namespace are read"
+    )
+
+
 CPU = [_sample("1", node="a"), _sample("1", node="b")]
 STATE = "1e6"
 
