@@ -15,10 +15,12 @@ import pytest
 import yaml
 
 from ballast.api import BalancingPolicy
+from ballast.cli.discover import QUERIES as DISCOVER
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.prometheus import Endpoint, Preset, Prometheus, Reading, Series, queries
+from ballast.sizing.executor_metrics import QUERIES as SIZE
 from tests.spark.filled_prometheus import running
 from tests.testbed.waiting import wait_until
 from tests.unit.kube.builders import driver, executor, node
@@ -27,6 +29,7 @@ pytestmark = pytest.mark.cluster
 
 APPLICATION = "spark-1"
 STATE = "metrics_orders_driver_spark_streaming_q_states_usedBytes_Value"
+RATE = "metrics_orders_driver_spark_streaming_q_inputRate_total_Value"
 LATENCY = "metrics_orders_driver_spark_streaming_q_latency_Value"
 ROOT = 'container_cpu_usage_seconds_total{id="/"}'
 MEMORY = 'container_memory_working_set_bytes{id="/"}'
@@ -74,6 +77,8 @@ class Exporter:
 class Scene:
     url: str
     attacker: Exporter
+    unnamed: Exporter
+    """Of the attacker's, too, by a scrape that puts no label `pod` on."""
 
     def read(self) -> Reading:
         """As the operator does, about one node and one executor of the victim."""
@@ -100,6 +105,9 @@ class Scene:
         """The whole answer to a query of the preset."""
         return Prometheus(Endpoint(self.url)).query(queries(Preset.CADVISOR, {}).rendered(5.0)[signal]).series
 
+    def await_answer(self, signal: str, holds: Callable[[tuple[Series, ...]], bool]) -> None:
+        wait_until(lambda: holds(self.answered(signal)), what=f"the series of {signal}", timeout_seconds=60)
+
     def awaited(self, what: str, holds: Callable[[Reading], bool]) -> Reading:
         def found() -> Reading | None:
             reading = self.read()
@@ -117,15 +125,16 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     own = {f"{STATE}{claim}": OWN_BYTES, f"{LATENCY}{claim}": OWN_MILLISECONDS}
     victim = Exporter({"namespace": "analytics", "pod": "spark-1-driver"}, own)
     attacker = Exporter({"namespace": "tenant-a", "pod": "evil"}, {})
+    unnamed = Exporter({"namespace": "tenant-b"}, {})
     with ExitStack() as stack:
         jobs: list[dict[str, Any]] = []
-        for exporter in (kubelet, victim, attacker):
+        for exporter in (kubelet, victim, attacker, unnamed):
             stack.enter_context(exporter.serving())
             targets = [{"targets": [exporter.address], "labels": dict(exporter.labels)}]
             jobs.append({"job_name": "-".join(exporter.labels.values()), "static_configs": targets})
         config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
         prometheus = stack.enter_context(running(tmp_path, yaml.safe_dump(config)))
-        yield Scene(prometheus.url, attacker)
+        yield Scene(prometheus.url, attacker, unnamed)
 
 
 def values(reading: Reading) -> tuple[float | None, Mapping[tuple[str, str], float]]:
@@ -178,6 +187,48 @@ def test_a_tenants_pod_that_exports_very_much_keeps_no_signal_of_others_from_bei
         assert sorted(series.labels["application_id"] for series in found) == [APPLICATION, "spark-2"]
         assert all(len(value) < 100 for series in found for value in series.labels.values())
     scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
+
+
+def test_series_that_name_an_application_twice_end_no_query(scene: Scene) -> None:
+    """Once in a label, and once in their own name."""
+    named = "metrics_spark_" + 32 * "a"
+    scene.attacker.values = {
+        f"{name.replace('metrics_orders', named)}{{{labels}}}": 1.0
+        for name in (STATE, LATENCY, RATE)
+        for labels in ("", 'application_id="spark-2"', f'application_id="spark-{32 * "a"}"', 'query="q"')
+    }
+    for signal in ("stateBytes", "batchMilliseconds"):
+        scene.await_answer(signal, lambda found: len(found) == 3)
+    scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
+    for asked in (SIZE, DISCOVER):
+        _, failures = Prometheus(Endpoint(scene.url)).query_all(asked)
+        assert failures == {}
+
+
+def test_of_series_that_come_and_go_with_each_scrape_only_the_last_are_in_an_answer(scene: Scene) -> None:
+    class Fleeting(dict[str, float]):
+        scrapes = 0
+
+        def items(self) -> Any:
+            self.scrapes += 1
+            return [(f'{LATENCY}{{application_id="spark-{self.scrapes}-{number}"}}', 1.0) for number in range(5)]
+
+    scene.attacker.values = fleeting = Fleeting()
+    wait_until(lambda: fleeting.scrapes >= 5, what="five scrapes", timeout_seconds=60)
+    scene.await_answer("batchMilliseconds", lambda found: len(found) == 5 + 1)
+    scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
+
+
+def test_series_of_nodes_and_executors_with_long_names_are_not_in_the_answers(scene: Scene) -> None:
+    long = "x" * 9000
+    for known_as in ("unknown", long):
+        scene.unnamed.values[f'container_memory_working_set_bytes{{id="/",node="{known_as}"}}'] = 1.0
+        name = f'pod="{known_as}-exec-1",container="c"'
+        scene.unnamed.values[f"container_memory_working_set_bytes{{{name}}}"] = 1.0
+    for signal in ("nodeMemory", "executorMemory"):
+        scene.await_answer(signal, lambda found: "unknown" in str(found))
+        assert all(len(value) <= 300 for series in scene.answered(signal) for value in series.labels.values())
+    scene.awaited("the node's own memory", lambda reading: memory(reading) == 0.25)
 
 
 def memory(reading: Reading) -> float | None:

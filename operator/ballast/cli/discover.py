@@ -49,12 +49,15 @@ _BROKERS: Sequence[Mapping[str, str]] = (
 """Labels by which the usual installations of Kafka are known."""
 _STREAMING = "metrics_(.+)_driver_spark_streaming_.+_inputRate_total_Value"
 _DRIVER = "namespace, pod, application_id"
-_QUERIES = {
+QUERIES = {
     "exchange": f"{increase('totalShuffleRead_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
     "arriving": f"{increase('totalInputBytes_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
+    # Only names without the label are looked at: where two series would become one, Prometheus would answer nothing.
     "streaming": (
-        f"count by ({_DRIVER})"
-        f' (label_replace({{__name__=~"{_STREAMING}"}}, "application_id", "$1", "__name__", "{_STREAMING}"))'
+        f'count by ({_DRIVER}) ({{__name__=~"{_STREAMING}",application_id!=""}})'
+        f" or count by ({_DRIVER})"
+        f' (label_replace({{__name__=~"{_STREAMING}",application_id=""}},'
+        f' "application_id", "$1", "__name__", "{_STREAMING}"))'
     ),
 }
 """Bytes per second, and how many queries, by the driver's pod: a series of another pod counts for no application."""
@@ -269,7 +272,7 @@ def _flows(url: str, found: Sequence[Application], pods: Iterable[Json]) -> dict
     from ballast.prometheus import Endpoint, Prometheus  # noqa: PLC0415 -- unused without --prometheus
     from ballast.prometheus.usage import Sources  # noqa: PLC0415 -- as above
 
-    answers, failures = Prometheus(Endpoint(url)).query_all(_QUERIES)
+    answers, failures = Prometheus(Endpoint(url)).query_all(QUERIES)
     if failures:
         name, words = next(iter(failures.items()))
         raise NoAnswerError(f"--prometheus: {url.rpartition('@')[2]}: {name}: {words}: name a Prometheus that answers")

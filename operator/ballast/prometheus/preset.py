@@ -3,21 +3,34 @@
 Every query yields an instant vector, except the batches' samples. Node series are identified by the label `node`, or
 by `instance` when that is missing; executor series by `namespace` and `pod`. Spark's own have `application_id` and
 `executor_id`, and the driver's pod in `namespace` and `pod`. `$window` stands for the policy's metric window, `$step`
-for a part of it, `$series` for the most series of one namespace.
+for a part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ballast.enums import Preset
 
+# The queries bound what a tenant's pods export: the number of series by namespace, and their length by what a name or
+# an id may be. An answer that is too long could not be read, and all tenants would be without that signal.
+
+_EXPORTED, _MEASURED = "$exported", "$measured"
+"""In the text of a query: the most series of a namespace, of what pods export themselves, and of what is known of nodes
+and pods by their nodes' exporters. The latter are one namespace's, for all nodes.
+"""
+_MOST_SERIES = {_EXPORTED: 5_000, _MEASURED: 20_000}
+_FEWER_SERIES = ({_EXPORTED: 500, _MEASURED: 5_000}, {_EXPORTED: 50, _MEASURED: 500})
+"""In many namespaces those are still too many for one answer."""
+_NAMESPACE = 'namespace=~".{0,63}"'
+_FROM_POD = f'{_NAMESPACE},pod=~".{{0,253}}"'
+_OF_NODE = f'{_NAMESPACE},node=~".{{0,253}}",instance=~".{{0,300}}"'
+_OF_EXECUTOR = f'{_NAMESPACE},pod=~".{{1,242}}-exec-[0-9]{{1,10}}",instance=~".{{0,300}}"'
+
 _IDLE = 'mode!~"idle|iowait|steal"'
 _WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
-_WIRED = f'job="node-exporter",{_WIRES}'
 _INTERFACES = _WIRES.replace("device", "interface")
-_EXECUTOR = 'pod=~".+-exec-[0-9]+"'
 _KUBELET = 'job="kubelet",metrics_path="/metrics/cadvisor"'
 
 
@@ -32,23 +45,27 @@ class Queries:
     by_signal: Mapping[str, str] = field(default_factory=dict)
 
     def rendered(self, window_seconds: float) -> dict[str, str]:
-        return self._rendered(window_seconds, MOST_SERIES)
+        return self._rendered(window_seconds, _MOST_SERIES)
 
     def shortened(self, window_seconds: float) -> dict[str, list[str]]:
         """Of the bounded queries: what to ask instead, one after the other, where the answer is too long to be read."""
-        bounded = Queries({name: text for name, text in self.by_signal.items() if _SERIES in text})
+        bounded = Queries(
+            {name: text for name, text in self.by_signal.items() if _EXPORTED in text or _MEASURED in text}
+        )
         found = [bounded._rendered(window_seconds, most) for most in _FEWER_SERIES]
         return {name: [each[name] for each in found] for name in bounded.by_signal}
 
-    def _rendered(self, window_seconds: float, most_series: int) -> dict[str, str]:
+    def _rendered(self, window_seconds: float, most_series: Mapping[str, int]) -> dict[str, str]:
         window = max(1, round(window_seconds))
         step = max(1, min(window // _STEPS, _LONGEST_STEP_SECONDS))
-        values = (("$window", f"{window}s"), ("$step", f"{step}s"), (_SERIES, str(most_series)))
+        values = {"$window": f"{window}s", "$step": f"{step}s"} | {
+            name: str(most) for name, most in most_series.items()
+        }
         return {name: _filled(text, values) for name, text in self.by_signal.items()}
 
 
-def _filled(text: str, values: Iterable[tuple[str, str]]) -> str:
-    for name, value in values:
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
         text = text.replace(name, value)
     return text
 
@@ -56,31 +73,39 @@ def _filled(text: str, values: Iterable[tuple[str, str]]) -> str:
 _STEPS, _LONGEST_STEP_SECONDS = 20, 15
 """At so many points of the window, or more often, a value that changes with every batch is read."""
 
-# The query bounds what a tenant's pods export: the number of series by namespace, their length by what an id may be. An
-# answer that is too long could not be read, and all tenants would be without that signal.
-
-_SERIES = "$series"
-MOST_SERIES = 5_000
-"""In one namespace. In many namespaces that are still too many for one answer."""
-_FEWER_SERIES = (500, 50)
 _ID = "[-_.A-Za-z0-9]{1,63}"
-_TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver"'
+_TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver",{_FROM_POD}'
 _BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
+_NAMED = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
 
 
-def _bounded(query: str) -> str:
-    return f"topk by (namespace) ({_SERIES}, {query})"
+def _bounded(query: str, most: str = _EXPORTED) -> str:
+    return f"topk by (namespace) ({most}, {query})"
 
 
 def _rate(metric: str) -> str:
     return f"rate(metrics_executor_{metric}_total{{{_TASK_RUNNER}}}[$window])"
 
 
-def _by_application(metric: str) -> str:
-    """A metric of streaming queries. Its application is in a label, or in the name that Spark gives its metrics."""
-    series = f'{{__name__=~"metrics_.+_driver_spark_streaming_.+_{metric}",application_id=~"|{_ID}"}}'
-    from_name = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
-    return f"by (namespace, pod, application_id) (label_replace({series}, {from_name}))"
+_BY_APPLICATION = "(namespace, pod, application_id)"
+
+
+def _by_application(function: str, metric: str, at: str = "") -> str:
+    """A metric of streaming queries. Its application is in a label, or in the name that Spark gives its metrics.
+
+    Names are looked at only where the label is missing: otherwise two series of a name would become one, which ends the
+    whole query.
+    """
+    name = f'__name__=~"metrics_.+_driver_spark_streaming_.+_{metric}",{_FROM_POD}'
+    labeled = f'{{{name},application_id=~"{_ID}"}}{at}'
+    named = f'label_replace({{{name},application_id=""}}{at}, {_NAMED})'
+    return f"({function} by {_BY_APPLICATION} ({labeled}) or {function} by {_BY_APPLICATION} ({named}))"
+
+
+def _ranged(function: str, metric: str) -> str:
+    """Its values in the window, of the series that there are at its end: others may come and go with each scrape."""
+    there = _bounded(_by_application(function, metric, " @ end()"))
+    return f"({_by_application(function, metric)} and on {_BY_APPLICATION} {there})[$window:$step]"
 
 
 _TASKS = f"({_BY_TASK_RUNNER} ({_rate('completedTasks')}) > 0)"
@@ -96,8 +121,8 @@ _SPARK = {
     "executorBytes": _bounded(
         f"{_BY_TASK_RUNNER} ({_rate('totalInputBytes_bytes')} + {_rate('totalShuffleRead_bytes')}) / {_TASKS}"
     ),
-    "stateBytes": _bounded(f"sum {_by_application('states_usedBytes_Value')}"),
-    _BATCHES: _bounded(f"max {_by_application('latency_Value')}") + "[$window:$step]",
+    "stateBytes": _bounded(_by_application("sum", "states_usedBytes_Value")),
+    _BATCHES: _ranged("max", "latency_Value"),
 }
 
 SHUFFLE = Queries(
@@ -108,42 +133,43 @@ SHUFFLE = Queries(
 )
 """Bytes per second. Only `report` asks for them, and `snapshot`, for reports about it: no decision depends on them."""
 
+_BY_NODE = "by (namespace, node, instance)"
+_EXPORTER = f'job="node-exporter",{_OF_NODE}'
+
+
+def _node(query: str) -> str:
+    return _bounded(query, _MEASURED)
+
+
 _STACK_NODES = {
-    "nodeCpu": f'sum by (node, instance) (rate(node_cpu_seconds_total{{job="node-exporter",{_IDLE}}}[$window]))',
-    "nodeMemory": (
-        'sum by (node, instance) (node_memory_MemTotal_bytes{job="node-exporter"}'
-        ' - node_memory_MemAvailable_bytes{job="node-exporter"})'
+    "nodeCpu": _node(f"sum {_BY_NODE} (rate(node_cpu_seconds_total{{{_EXPORTER},{_IDLE}}}[$window]))"),
+    "nodeMemory": _node(
+        f"sum {_BY_NODE} (node_memory_MemTotal_bytes{{{_EXPORTER}}} - node_memory_MemAvailable_bytes{{{_EXPORTER}}})"
     ),
-    "nodeNetworkReceive": (
-        f"8 * sum by (node, instance) (rate(node_network_receive_bytes_total{{{_WIRED}}}[$window]))"
+    "nodeNetworkReceive": _node(
+        f"8 * sum {_BY_NODE} (rate(node_network_receive_bytes_total{{{_EXPORTER},{_WIRES}}}[$window]))"
     ),
-    "nodeNetworkTransmit": (
-        f"8 * sum by (node, instance) (rate(node_network_transmit_bytes_total{{{_WIRED}}}[$window]))"
+    "nodeNetworkTransmit": _node(
+        f"8 * sum {_BY_NODE} (rate(node_network_transmit_bytes_total{{{_EXPORTER},{_WIRES}}}[$window]))"
     ),
-    "nodePressure": (
-        'sum by (node, instance) (rate(node_pressure_cpu_waiting_seconds_total{job="node-exporter"}[$window]))'
-    ),
-    "nodeAge": (
-        'time() - max by (node, instance) (timestamp(node_cpu_seconds_total{job="node-exporter",mode="idle"}))'
-    ),
+    "nodePressure": _node(f"sum {_BY_NODE} (rate(node_pressure_cpu_waiting_seconds_total{{{_EXPORTER}}}[$window]))"),
+    "nodeAge": _node(f'time() - max {_BY_NODE} (timestamp(node_cpu_seconds_total{{{_EXPORTER},mode="idle"}}))'),
 }
 
-_ROOT = 'id="/",pod=""'
+_ROOT = f'id="/",pod="",{_OF_NODE}'
 """The node itself, as its kubelet exports it. A series that was scraped from a pod has the label `pod`, and is none."""
 
 _CADVISOR_NODES = {
-    "nodeCpu": f"sum by (node, instance) (rate(container_cpu_usage_seconds_total{{{_ROOT}}}[$window]))",
-    "nodeMemory": f"sum by (node, instance) (container_memory_working_set_bytes{{{_ROOT}}})",
-    "nodeNetworkReceive": (
-        f"8 * sum by (node, instance) (rate(container_network_receive_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
+    "nodeCpu": _node(f"sum {_BY_NODE} (rate(container_cpu_usage_seconds_total{{{_ROOT}}}[$window]))"),
+    "nodeMemory": _node(f"sum {_BY_NODE} (container_memory_working_set_bytes{{{_ROOT}}})"),
+    "nodeNetworkReceive": _node(
+        f"8 * sum {_BY_NODE} (rate(container_network_receive_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
     ),
-    "nodeNetworkTransmit": (
-        f"8 * sum by (node, instance) (rate(container_network_transmit_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
+    "nodeNetworkTransmit": _node(
+        f"8 * sum {_BY_NODE} (rate(container_network_transmit_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
     ),
-    "nodePressure": (
-        f"sum by (node, instance) (rate(container_pressure_cpu_waiting_seconds_total{{{_ROOT}}}[$window]))"
-    ),
-    "nodeAge": f"time() - max by (node, instance) (timestamp(container_cpu_usage_seconds_total{{{_ROOT}}}))",
+    "nodePressure": _node(f"sum {_BY_NODE} (rate(container_pressure_cpu_waiting_seconds_total{{{_ROOT}}}[$window]))"),
+    "nodeAge": _node(f"time() - max {_BY_NODE} (timestamp(container_cpu_usage_seconds_total{{{_ROOT}}}))"),
 }
 
 
@@ -152,11 +178,11 @@ _BY_POD = "by (namespace, pod, instance)"
 
 
 def _executors(selector: str) -> dict[str, str]:
-    chosen = f"{selector}{',' if selector else ''}{_EXECUTOR}"
+    chosen = f"{selector}{',' if selector else ''}{_OF_EXECUTOR}"
     containers = f'{chosen},container!="",container!="POD"'
-    return {
-        "executorCpu": (f"sum {_BY_POD} (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))"),
-        "executorMemory": (f"sum {_BY_POD} (container_memory_working_set_bytes{{{containers}}})"),
+    found = {
+        "executorCpu": f"sum {_BY_POD} (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))",
+        "executorMemory": f"sum {_BY_POD} (container_memory_working_set_bytes{{{containers}}})",
         "executorNetwork": (
             f"sum {_BY_POD} (rate(container_network_receive_bytes_total{{{chosen}}}[$window])"
             f" + rate(container_network_transmit_bytes_total{{{chosen}}}[$window]))"
@@ -166,6 +192,7 @@ def _executors(selector: str) -> dict[str, str]:
             f" / (sum {_BY_POD} (rate(container_cpu_cfs_periods_total{{{containers}}}[$window])) > 0)"
         ),
     }
+    return {name: _bounded(text, _MEASURED) for name, text in found.items()}
 
 
 def queries(preset: Preset, overrides: Mapping[str, str]) -> Queries:

@@ -150,9 +150,10 @@ def _node_of(labels: Mapping[str, str], addresses: Mapping[str, str]) -> str:
 
 
 def _host(labels: Mapping[str, str], addresses: Container[str]) -> str | None:
-    """The one of `addresses` that the label `instance` names."""
+    """The one of `addresses` that the label `instance` names: `[fd00::1]:9100` names fd00::1."""
     instance = labels.get("instance", "")
-    return next((each for each in (instance, instance.rsplit(":", 1)[0]) if each in addresses), None)
+    named = (instance, instance.rsplit(":", 1)[0], instance.rpartition("]")[0].removeprefix("["))
+    return next((each for each in named if each in addresses), None)
 
 
 def _joined(labels: Mapping[str, str], first: str, second: str) -> str:

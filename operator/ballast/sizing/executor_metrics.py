@@ -23,14 +23,18 @@ _METRICS = {
 
 
 def _arriving(function: str) -> str:
-    """Of every streaming query of a driver. The servlet has the application and the query in the name alone.
+    """Of every streaming query of a driver. The servlet has the application and the query in the name alone; a scrape
+    may add the application as a label. Where two series would become one, Prometheus would answer nothing: so the name
+    is looked at only where the label is missing, and tells the queries apart as a whole.
 
     Until a query's first batch has ended its gauge holds 0, which is no rate: what comes before the first value above
     0 is left out.
     """
-    own = f'{{__name__=~"{_DRIVERS_NAME}"}} < Inf'
-    for label, group in ((_APPLICATION, 1), ("query", 2)):
-        own = f'label_replace({own}, "{label}", "${group}", "__name__", "{_DRIVERS_NAME}")'
+    name = f'__name__=~"{_DRIVERS_NAME}",query=""'
+    labeled = f'{{{name},{_APPLICATION}!=""}} < Inf'
+    unlabeled = f'{{{name},{_APPLICATION}=""}} < Inf'
+    named = f'label_replace({unlabeled}, "{_APPLICATION}", "$1", "__name__", "{_DRIVERS_NAME}")'
+    own = f'label_replace({named} or {labeled}, "query", "$1", "__name__", "(.+)")'
     window = f"[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]"
     told = f"({own} and max_over_time({own}{window}) > 0)"
     return f"sum by ({_BY}) ({function}{told}{window}))"

@@ -32,15 +32,18 @@ def test_a_users_node_cpu_is_not_judged_by_the_age_of_the_presets_series() -> No
 
 def test_series_are_chosen_by_their_job_where_the_preset_knows_it_and_by_the_pod_alone_elsewhere() -> None:
     cpu = {preset: queries(preset, {}).rendered(60.0)["executorCpu"] for preset in Preset}
-    assert 'total{pod=~".+-exec-[0-9]+",' in cpu[Preset.CADVISOR]
-    assert 'total{job="kubelet",metrics_path="/metrics/cadvisor",pod=~' in cpu[Preset.KUBE_PROMETHEUS_STACK]
+    assert "job=" not in cpu[Preset.CADVISOR]
+    assert 'total{job="kubelet",metrics_path="/metrics/cadvisor",' in cpu[Preset.KUBE_PROMETHEUS_STACK]
 
 
-def test_what_tenants_export_can_be_asked_for_with_fewer_series() -> None:
-    chosen = queries(Preset.CADVISOR, {"stateBytes": "my_state"})
+@pytest.mark.parametrize("preset", list(Preset))
+def test_every_query_of_a_preset_has_a_bound_in_each_namespace_and_can_be_asked_for_with_fewer_series(
+    preset: Preset,
+) -> None:
+    chosen = queries(preset, {"stateBytes": "my_state"})
     rendered, shortened = chosen.rendered(60.0), chosen.shortened(60.0)
-    assert shortened.keys() == {name for name, text in rendered.items() if "topk by (namespace) (5000, " in text}
-    assert "stateBytes" not in shortened
-    assert shortened["executorSlots"] == [
-        rendered["executorSlots"].replace("(5000, ", f"({most}, ") for most in (500, 50)
-    ]
+    assert shortened.keys() == rendered.keys() - {"stateBytes"}
+    assert all("topk by (namespace) (" in rendered[name] for name in shortened)
+    for name, counts in (("executorSlots", (5000, 500, 50)), ("nodeCpu", (20000, 5000, 500))):
+        texts = [rendered[name].replace(f"({counts[0]}, ", f"({most}, ") for most in counts]
+        assert [rendered[name], *shortened[name]] == texts

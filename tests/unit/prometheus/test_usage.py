@@ -6,7 +6,7 @@ from ballast.prometheus import Answer, ExecutorFrame, NodeFrame, Reading, Series
 from ballast.prometheus.series import by_pod
 
 NODES = (
-    NodeFrame("a", ("10.0.0.1", "a.internal"), cpu_cores=2.0, memory_bytes=100.0),
+    NodeFrame("a", ("10.0.0.1", "fd00::1", "a.internal"), cpu_cores=2.0, memory_bytes=100.0),
     NodeFrame("b", ("10.0.0.2",), cpu_cores=4.0, memory_bytes=100.0, network_bits_per_second=1000.0),
 )
 EXECUTORS = (
@@ -38,7 +38,7 @@ def test_figures_become_ratios_of_the_nodes_own_capacity() -> None:
     assert [found.nodes[name].cpu_ratio for name in "ab"] == [0.5, 0.25]
 
 
-@pytest.mark.parametrize("instance", ["10.0.0.1:9100", "10.0.0.1", "a.internal:9100", "a"])
+@pytest.mark.parametrize("instance", ["10.0.0.1:9100", "10.0.0.1", "[fd00::1]:9100", "fd00::1", "a.internal:9100", "a"])
 def test_a_series_without_a_node_label_is_known_by_its_instance(instance: str) -> None:
     found = _read(nodeCpu=[_sample("1", instance=instance)])
     assert found.nodes["a"].cpu_ratio == 0.5

@@ -104,7 +104,7 @@ def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
         if query is None:
             continue
         if name.startswith("node"):
-            yield Signal(name, Subject.NODE, query, meaning)
+            yield Signal(name, Subject.NODE, f"sum by (node, instance) ({query})", meaning)
         else:
             yield Signal(name, Subject.EXECUTOR, f"sum by (namespace, pod) ({query})", meaning)
 
