@@ -1,4 +1,4 @@
-"""What the header Date of an HTTP answer says about the clock of the server that gave it."""
+"""What the header Date of an HTTP answer, or another stamp, says about the clock of the server that gave it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def ahead_seconds(date: str | None, *, asked_at: float, answered_at: float) -> f
         at = parsedate_to_datetime(date or "").timestamp()
     except (ValueError, OverflowError):
         return None
+    return stamp_ahead_seconds(at, asked_at=asked_at, answered_at=answered_at)
+
+
+def stamp_ahead_seconds(at: float, *, asked_at: float, answered_at: float) -> float:
+    """The same of any stamp of the server's that was rounded down to a second."""
     if at > answered_at:
         return at - answered_at
     return min(0.0, at + _RESOLUTION_SECONDS - asked_at)

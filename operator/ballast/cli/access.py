@@ -77,7 +77,8 @@ class Access:
 
     def connect(self) -> Connection:
         """Raises NotConnected with what to set."""
-        return replace(connect(self.kubeconfig, self.context), impersonated=self.user)
+        found = connect(self.kubeconfig, self.context)
+        return replace(found, impersonated=self.user) if self.user else found
 
     def client(self, connection: Connection, *, clock: ServerClock | None = None) -> Client:
         """`clock`: hears of every answer."""

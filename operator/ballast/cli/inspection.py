@@ -14,6 +14,7 @@ from ballast.api.labels import LabelSelector, Requirement
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod
 from ballast.errors import BallastError
+from ballast.http_date import stamp_ahead_seconds
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
@@ -79,15 +80,13 @@ class _Inspection:
     def run(self, server: str) -> Cluster:
         server_version = str(self._client.version().get("gitVersion", ""))
         self._own_rights()
-        now = time.time()
         policies, definitions = self._policies()
         topologies = self._list(Query(kinds.SPARK_TOPOLOGY), SparkTopology.parse) if definitions else []
         pods = self._list(Query(kinds.POD, labels="spark-role in (driver,executor)", metadata_only=True), _spark_pod)
         executors = tuple(pod for pod in pods if pod.labels["spark-role"] == "executor")
         namespaces = dict(self._list(Query(kinds.NAMESPACE, metadata_only=True), _labels))
-        created, gated = self._gated(namespaces, policies, topologies)
-        behind = 0.0 if created is None else now - created
-        nodes, raw = self._nodes(now - behind)
+        server_ahead, gated = self._gated(namespaces, policies, topologies)
+        nodes, raw = self._nodes(server_ahead)
         return Cluster(
             server=server,
             system_namespace=self._namespace,
@@ -106,7 +105,7 @@ class _Inspection:
             namespaces=namespaces,
             server_version=server_version,
             own_version=version("ballast-operator"),
-            clock_ahead_seconds=behind,
+            clock_ahead_seconds=-server_ahead,
             unread=dict(self._unread),
         )
 
@@ -210,15 +209,16 @@ class _Inspection:
         namespaces: Mapping[str, Mapping[str, str]],
         policies: Sequence[BalancingPolicy],
         topologies: Sequence[SparkTopology],
-    ) -> tuple[float | None, dict[str, bool]]:
-        """When the API server says that it created a pod, and by namespace whether an executor would be gated."""
+    ) -> tuple[float, dict[str, bool]]:
+        """By how much the API server's clock is ahead, by its stamp of a pod, and which namespaces gate an executor."""
         enforcing = [each.spec for each in policies if each.spec.placement.mode.value == PlacementMode.ENFORCE.value]
         declared = {topology.metadata.namespace for topology in topologies}
-        created, gated = None, {}
+        ahead, gated = 0.0, {}
         for name, labels in namespaces.items():
             opted_in = name in declared or labels.get(names.GATE_CHOICE) == "enabled"
             if not opted_in or not any(spec.namespace_selector.matches(labels) for spec in enforcing):
                 continue
+            asked_at = time.time()
             try:
                 pod = self._client.create_dry(kinds.POD, _probe(), namespace=name)
             except KubeError as error:
@@ -226,11 +226,13 @@ class _Inspection:
                 continue
             gated[name] = any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates", []))
             created = _seconds(pod["metadata"]["creationTimestamp"])
-        return created, gated
+            ahead = stamp_ahead_seconds(created, asked_at=asked_at, answered_at=time.time())
+        return ahead, gated
 
-    def _nodes(self, server_now: float) -> tuple[list[Node], dict[str, str]]:
+    def _nodes(self, server_ahead: float) -> tuple[list[Node], dict[str, str]]:
         """And their names by internal address."""
         leases = dict(self._list(Query(kinds.LEASE, namespace=_HEARTBEATS), _renewed))
+        server_now = time.time() + server_ahead
         nodes: list[Node] = []
         addresses: dict[str, str] = {}
         for item in self._list(Query(kinds.NODE), lambda item: item):

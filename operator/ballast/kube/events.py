@@ -20,6 +20,8 @@ _LOG = logging.getLogger(__name__)
 
 CONTROLLER = "ballast.dev/operator"
 _NOTE_LIMIT_BYTES = 1024
+_LONGEST_NAME = 200
+"""Of the object in the Event's own, in characters."""
 _KEPT = 4096
 _MOST_WAITING = 2048
 """Notices that wait to be posted."""
@@ -137,7 +139,9 @@ class EventRecorder:
 
     def _create(self, notice: Notice, now: float) -> None:
         namespace = notice.regarding.namespace or "default"
-        name = f"{notice.regarding.name[:200]}.{int(now * 1e6):x}-{next(self._numbers):x}"
+        # Cut where a name may end: `-.` is in none.
+        about = notice.regarding.name[:_LONGEST_NAME].rstrip("-.")
+        name = f"{about}.{int(now * 1e6):x}-{next(self._numbers):x}"
         body = _event(notice, namespace=namespace, name=name, now=now, instance=self._instance)
         self._client.create(EVENT, body, namespace=namespace, retry_busy=False)
         with self._lock:

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,9 @@ from ballast.kube.errors import NotConnected
 def connection(path: Path, context: str | None, environ: Mapping[str, str]) -> Connection:
     """Raises NotConnected with what is wrong with the file, or with what to set."""
     try:
-        if os.pathsep in str(path):
-            return _from_library(path, context, environ)
         chosen = _chosen(path, context)
+        if os.pathsep in str(path):
+            return replace(_from_library(path, context, environ), impersonated=chosen.impersonated())
         if chosen.user.keys() & {"exec", "auth-provider"}:
             return _with_credentials(_from_library(path, context, environ), chosen)
         return chosen.connection(environ)
@@ -43,7 +43,7 @@ def _with_credentials(found: Connection, chosen: _Chosen) -> Connection:
     if "exec" in chosen.user and found.authorization() is None and found.tls.certificate_path is None:
         # The library logs why, and would ask without credentials.
         raise _Broken("its exec plugin gave no credentials: run its command by itself")
-    return found
+    return replace(found, impersonated=chosen.impersonated())
 
 
 def _in_plain_words(error: Exception, path: Path) -> str:
@@ -82,7 +82,16 @@ class _Chosen:
             server_name=self.cluster.get("tls-server-name"),
         )
         proxy = proxy_for(server, environ, self.cluster.get("proxy-url"))
-        return Connection(server, self.namespace, self._authorization(), tls, proxy)
+        return Connection(server, self.namespace, self._authorization(), tls, proxy, self.impersonated())
+
+    def impersonated(self) -> str | None:
+        """The user of the field `as`. Others that go with it are refused: without them requests would have more rights,
+        or fewer, than kubectl's.
+        """
+        for key in ("as-groups", "as-uid", "as-user-extra"):
+            if self.user.get(key):
+                raise _Broken(f"the context's user has {key}, which is not supported: impersonate by `as` alone")
+        return self.user.get("as") or None
 
     def _authorization(self) -> Authorization:
         user = self.user
@@ -109,7 +118,7 @@ class _Chosen:
 
 def _chosen(path: Path, context: str | None) -> _Chosen:
     path = path.expanduser()
-    content = yaml.safe_load(path.read_text())
+    content = _merged(path) if os.pathsep in str(path) else yaml.safe_load(path.read_text())
     if not isinstance(content, dict):
         raise _Broken("the file holds no kubeconfig")
     name = context or content.get("current-context")
@@ -119,6 +128,20 @@ def _chosen(path: Path, context: str | None) -> _Chosen:
     user = _named(content, "user", place["user"]) if place.get("user") else {}
     cluster = _named(content, "cluster", place.get("cluster"))
     return _Chosen(cluster, user, place.get("namespace") or "default", path.absolute().parent)
+
+
+def _merged(paths: Path) -> JSON:
+    from kubernetes.config import ConfigException  # noqa: PLC0415 -- see above
+    from kubernetes.config.kube_config import KubeConfigMerger  # noqa: PLC0415
+
+    try:
+        merged = KubeConfigMerger(str(paths)).config  # type: ignore[no-untyped-call]
+    except ConfigException as error:
+        raise _Broken(str(error)) from error
+    if merged is None:
+        raise _Broken("none of the files is there")
+    entries = {kind: [each.value for each in merged.value[kind]] for kind in ("clusters", "users", "contexts")}
+    return {**merged.value, **entries}
 
 
 def _named(content: JSON, kind: str, name: Any) -> JSON:

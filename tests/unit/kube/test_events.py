@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -136,6 +137,18 @@ def test_thousands_of_notices_of_one_namespace_leave_room_for_those_of_others(tm
         let.set()
         recorder.close(within_seconds=30)
         assert [asked.body["metadata"]["namespace"] for asked in script.asked] == ["junk"] * 25 + ["analytics"]
+
+
+@pytest.mark.parametrize("last", ["a", "-", "."])
+def test_an_event_about_an_object_with_a_long_name_has_a_name_that_the_api_server_takes(
+    last: str, tmp_path: Path
+) -> None:
+    long = Regarding(POD, "a" * 199 + last + "a" * 50, "uid", "analytics")
+    with scripted(OK) as script:
+        Told(script.client(tmp_path)).recorder.post(Notice(long, "Placed", "Place", "on node-1"))
+    name = script.asked[0].body["metadata"]["name"]
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name)
+    assert len(name) <= 253
 
 
 def test_an_event_about_a_move_names_the_node_that_it_relates_to(tmp_path: Path) -> None:

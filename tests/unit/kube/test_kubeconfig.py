@@ -35,6 +35,9 @@ def without_padding(data: dict[str, Any]) -> str:
 ID_TOKEN = f"{without_padding({'alg': 'none'})}.{without_padding({'exp': LATER})}.c2ln"
 
 
+PLUGINS = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin"}
+
+
 def write(folder: Path, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Path:
     config = {
         "clusters": [{"name": "c", "cluster": cluster or {"server": "https://c.example"}}],
@@ -57,7 +60,7 @@ def write(folder: Path, *, cluster: dict[str, Any] | None = None, user: dict[str
         pytest.param({"username": "ann", "password": "s3cret"}, f"Basic {PASSWORD}", id="a password"),
         pytest.param({"username": "ann"}, None, id="a name without a password"),
         pytest.param(
-            {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin"}},
+            {"exec": PLUGINS},
             "Bearer of a plugin",
             id="an exec plugin",
         ),
@@ -80,7 +83,7 @@ def test_each_kind_of_user_is_known_by_its_header(user: dict[str, Any], sent: st
 def test_the_namespace_is_the_contexts_also_with_a_plugin(tmp_path: Path) -> None:
     (tmp_path / "plugin").write_text(PLUGIN)
     (tmp_path / "plugin").chmod(0o700)
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin"}}
+    user = {"exec": PLUGINS}
     assert Connection.from_kubeconfig(write(tmp_path, user=user)).namespace == "analytics"
 
 
@@ -99,14 +102,24 @@ def test_a_plugin_that_gives_no_credentials_is_said_instead_of_asking_without_an
         Connection.from_kubeconfig(write(tmp_path, user=user))
 
 
+@pytest.mark.parametrize("user", [{"token": "abc"}, {"exec": PLUGINS}], ids=["a token", "an exec plugin"])
+def test_requests_impersonate_the_user_that_the_file_names(user: dict[str, Any], tmp_path: Path) -> None:
+    """As kubectl's do. Otherwise they would have all rights of the credentials."""
+    (tmp_path / "plugin").write_text(PLUGIN)
+    (tmp_path / "plugin").chmod(0o700)
+    assert Connection.from_kubeconfig(write(tmp_path, user={**user, "as": "ann"})).impersonated == "ann"
+    assert Connection.from_kubeconfig(write(tmp_path, user=user)).impersonated is None
+
+
 def test_several_files_are_one(tmp_path: Path) -> None:
     names = "clusters", "users", "contexts"
-    whole = yaml.safe_load(write(tmp_path, user={"token": "abc"}).read_text())
+    whole = yaml.safe_load(write(tmp_path, user={"token": "abc", "as": "ann"}).read_text())
     for name in names:
         rest: dict[str, Any] = {other: [] for other in names if other != name}
         (tmp_path / name).write_text(yaml.safe_dump({**rest, name: whole[name], "current-context": "x"}))
     found = Connection.from_kubeconfig(Path(":".join(str(tmp_path / name) for name in names)))
     assert (found.server, found.authorization(), found.namespace) == ("https://c.example", "Bearer abc", "analytics")
+    assert found.impersonated == "ann"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +154,9 @@ def test_the_cluster_says_how_its_certificate_is_checked(cluster: dict[str, Any]
         ),
         pytest.param(
             {"users": [{"name": "u", "user": {"client-key-data": "abc"}}]}, "not in base64", id="data that is none"
+        ),
+        pytest.param(
+            {"users": [{"name": "u", "user": {"as": "ann", "as-groups": ["g"]}}]}, "has as-groups", id="groups to be in"
         ),
     ],
 )

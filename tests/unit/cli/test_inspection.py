@@ -1,0 +1,57 @@
+"""What doctor gathers from a cluster, with answers that take long."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ballast.cli import inspection
+from tests.unit.kube.scripted import Answer, Asked, scripted
+
+POLICY = {
+    "apiVersion": "ballast.dev/v1alpha1",
+    "kind": "BalancingPolicy",
+    "metadata": {"name": "streaming", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {"nodeSelector": {}, "namespaceSelector": {}, "placement": {"mode": "Enforce"}},
+}
+NAMESPACE = {"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}}
+LIST_SECONDS = 30.0
+
+
+def stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.mark.parametrize("server_ahead_seconds", [0.0, 90.0, -90.0])
+def test_lists_that_take_long_are_not_taken_for_a_wrong_clock(
+    server_ahead_seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [time.time()]
+    monkeypatch.setattr(inspection, "time", SimpleNamespace(time=lambda: now[0]))
+
+    def answer(asked: Asked) -> Answer:
+        path = asked.path.split("?")[0]
+        server_now = now[0] + server_ahead_seconds
+        if path.endswith("reviews"):
+            return Answer(body={"status": {"allowed": True}})
+        if asked.method == "POST":
+            return Answer(body={"metadata": {"creationTimestamp": stamp(server_now)}, "spec": {}})
+        now[0] += LIST_SECONDS
+        items = {
+            "balancingpolicies": [POLICY],
+            "namespaces": [NAMESPACE],
+            "leases": [{"metadata": {"name": "n"}, "spec": {"renewTime": stamp(server_now)}}],
+            "nodes": [{"metadata": {"name": "n"}}],
+        }
+        return Answer(body={"metadata": {}, "items": items.get(path.rsplit("/", 1)[-1], [])})
+
+    with scripted() as script:
+        script.by = answer
+        found = inspection.inspect(script.client(tmp_path), server="s", system_namespace="ballast-system")
+    assert found.clock_ahead_seconds == pytest.approx(-server_ahead_seconds, abs=1.0)
+    (node,) = found.nodes
+    assert node.lease_ahead_seconds <= 1.0
