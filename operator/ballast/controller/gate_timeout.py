@@ -92,6 +92,8 @@ class GateTimeout:
 
     def release(self, pods: Sequence[Pod], *, bounded: bool = True) -> Overdue:
         """`bounded`: without waiting for pods of namespaces about which the API server is slow."""
+        # First of all: places are worked out for no pod that isn't tried.
+        pods = self._backoff.due(pods)
         if not pods:
             return Overdue()
         placed = self._placed(pods)
@@ -103,7 +105,7 @@ class GateTimeout:
                 by_levels[place.levels if place else Levels(())].append(order)
         done: list[logs.Outcome] = []
         for levels, found in by_levels.items():
-            orders = self._not_nominated(self._backoff.due(found), pods)
+            orders = self._not_nominated(found, pods)
             outcomes = (
                 actions.release_bounded(self._client, self._bulkhead, orders, levels)
                 if bounded

@@ -63,14 +63,17 @@ class Quota:
         """Sum of sizes, by namespace."""
         self._refused: dict[str, tuple[str, str]] = {}
         """Namespaces and names, by uid."""
+        self._refusals: Counter[str] = Counter()
+        """Objects that are refused, by namespace."""
         self._freed: set[str] = set()
-        """Namespaces that use less than when `retriable` was last called."""
+        """Namespaces with such objects that use less than when `retriable` was last called."""
 
     def admit(self, uid: str, *, namespace: str, name: str, size: int) -> bool:
         """Whether an object of that size is within the quota. Its size replaces the one that it had before."""
         self.remove(uid)
         if self._used[namespace] + size > self._most:
             self._refused[uid] = namespace, name
+            self._refusals[namespace] += 1
             return False
         self._admitted[uid] = namespace, size
         self._used[namespace] += size
@@ -82,14 +85,22 @@ class Quota:
         return self.admit(metadata["uid"], namespace=namespace, name=metadata["name"], size=size)
 
     def remove(self, uid: str) -> None:
-        self._refused.pop(uid, None)
+        if uid in self._refused:
+            self._forget_refusal(*self._refused.pop(uid))
         if uid not in self._admitted:
             return
         namespace, size = self._admitted.pop(uid)
         self._used[namespace] -= size
         if not self._used[namespace]:
             del self._used[namespace]
-        self._freed.add(namespace)
+        if namespace in self._refusals:
+            self._freed.add(namespace)
+
+    def _forget_refusal(self, namespace: str, _: str) -> None:
+        self._refusals[namespace] -= 1
+        if not self._refusals[namespace]:
+            del self._refusals[namespace]
+            self._freed.discard(namespace)
 
     def retain(self, uids: Container[str]) -> None:
         """Remove all others."""

@@ -25,6 +25,8 @@ _SLOW_AFTER_SECONDS = 0.5
 """A namespace is slow if one of its requests is under way for as long."""
 _MOST_WHILE_SLOW = 16
 """Requests under way about a slow namespace."""
+_MOST_WHILE_MANY_SLOW = 256
+"""About all slow namespaces together, or one of each: every request takes a thread and a connection."""
 _SLOW_SECONDS = 60.0
 """How long a namespace counts as slow, and is not waited for, after an answer was late."""
 
@@ -126,12 +128,13 @@ class Bulkhead:
         quick: list[int] = []
         slow: list[int] = []
         under_way = Counter(name for name, _ in self._under_way.values())
+        most_of_each = min(self._most_while_slow, max(1, _MOST_WHILE_MANY_SLOW // max(1, len(self._slow_until))))
         for index, (key, namespace) in enumerate(items):
             if key in self._under_way:
                 continue
             if namespace not in self._slow_until:
                 quick.append(index)
-            elif under_way[namespace] < self._most_while_slow and not self._too_many_slow(under_way):
+            elif under_way[namespace] < most_of_each and not self._too_many_slow(under_way):
                 under_way[namespace] += 1
                 slow.append(index)
         return in_turn(quick, namespace=lambda index: items[index][1]), slow

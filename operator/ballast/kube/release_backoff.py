@@ -6,10 +6,19 @@ Each try is a request of a megabyte and a half, and a user may create many such 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
 
 from ballast.kube.actions import Refused, Release, ReleaseOutcome
 
 _PAUSE_SECONDS = 60.0
+
+
+class _OfPod(Protocol):
+    @property
+    def uid(self) -> str: ...
+
+
+T = TypeVar("T", bound=_OfPod)
 
 
 class ReleaseBackoff:
@@ -23,11 +32,11 @@ class ReleaseBackoff:
         self._until: dict[str, float] = {}
         """By uid."""
 
-    def due(self, orders: Iterable[Release]) -> list[Release]:
-        """The orders that are to be tried now."""
+    def due(self, pods: Iterable[T]) -> list[T]:
+        """The pods, or the releases of pods, that are to be tried now."""
         now = self._monotonic()
         self._until = {uid: until for uid, until in self._until.items() if now < until}
-        return [order for order in orders if order.uid not in self._until]
+        return [pod for pod in pods if pod.uid not in self._until]
 
     def note(self, orders: Iterable[Release], outcomes: Iterable[ReleaseOutcome]) -> None:
         """What came of them."""

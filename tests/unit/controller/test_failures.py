@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.api import BalancingPolicy
-from ballast.controller.failures import _MOST_REPORTS, Application, Failed, Failure, FailureReports, Failures, failure
+from ballast.controller.failures import (
+    _MOST_REPORTS,
+    _MOST_REPORTS_OF_ALL,
+    Application,
+    Failed,
+    Failure,
+    FailureReports,
+    Failures,
+    failure,
+)
 from ballast.controller.memory import failures_status, recalled_failures
 from ballast.kube.pods import Pod, PodReader
 from tests.unit.kube.builders import driver, executor, pod
@@ -108,6 +117,18 @@ def test_a_flood_of_reports_of_one_namespace_drops_none_of_another() -> None:
     found = reports.take()
     assert Failure(("victims", "spark-1"), 7) in found
     assert next(each.executor for each in found if each.application == OURS) == 5
+
+
+def test_a_standby_that_takes_none_keeps_a_bounded_number_and_those_of_small_namespaces() -> None:
+    reports = FailureReports()
+    reports.put(Failure(("victims", "spark-1"), 7))
+    for number in range(_MOST_REPORTS_OF_ALL):
+        reports.put(Failure((f"team-{number % 3}", "spark-1"), number))
+        reports.put(Failure((f"namespace-{number % 100}", "spark-1"), number))
+    found = reports.take()
+    assert len(found) == _MOST_REPORTS_OF_ALL
+    assert Failure(("victims", "spark-1"), 7) in found
+    assert reports.take() == []
 
 
 # What a new leader makes of it

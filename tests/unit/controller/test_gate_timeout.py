@@ -119,11 +119,16 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
     server = script.by
     assert isinstance(server, Server)
     script.by = lambda asked: server(asked) if asked.method == "GET" else Answer(500, {"message": TOO_LARGE})
-    reader, passed = PodReader(), [0.0]
+    reader, passed, asked_for = PodReader(), [0.0], list[int]()
+
+    def places(uids: frozenset[str]) -> dict[str, Any]:
+        asked_for.append(len(uids))
+        return {}
+
     timeout = GateTimeout(
         script.client(tmp_path),
         gated=lambda: [reader.read(pod) for pod in server.lists["pods"]],
-        places=lambda _: {},
+        places=places,
         clock=lambda: CREATED_AT + 20.0 + passed[0] + (stepped_seconds if passed[0] else 0.0),
         monotonic=lambda: passed[0],
     )
@@ -132,6 +137,7 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
         failed.append(timeout.run().failed)
     assert failed == [4, 0, 0, 4]
     assert len(script.writes) == 8
+    assert asked_for == [4, 4], "places are worked out only for those that are tried"
 
 
 def test_a_process_that_fails_releases_everything_that_is_gated(script: Scripted, tmp_path: Path) -> None:

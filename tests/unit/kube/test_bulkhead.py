@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from threading import Event
 
 import pytest
@@ -138,3 +139,25 @@ def test_of_slow_namespaces_few_requests_are_under_way_in_each_and_in_all() -> N
     time.sleep(0.2)
     assert len(asked) == 8
     let.set()
+
+
+def test_the_more_namespaces_are_slow_the_fewer_requests_are_under_way_in_each() -> None:
+    """A webhook may be slow for hundreds of namespaces, and each request has a thread and a connection."""
+    server = Server(seconds=30.0)
+    items = [item for name in range(40) for item in ((f"slow-{name}", f"{name}-{number}") for number in range(16))]
+    server.bulkhead._slow_until = dict.fromkeys(
+        (namespace for namespace, _ in items), server.bulkhead._monotonic() + 60
+    )
+
+    def answer(item: Item) -> str:
+        server.asked.append(item[1])
+        server.let.wait(30)
+        return "done"
+
+    for _ in range(2):
+        server.bulkhead.map(answer, items, key=lambda item: item[1], namespace=lambda item: item[0])
+    server.await_asked(240)
+    by_namespace = Counter(name.split("-")[0] for name in server.asked)
+    server.let.set()
+    assert set(by_namespace.values()) == {6}, "256 // 40"
+    assert len(by_namespace) == 40
