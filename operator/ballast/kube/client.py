@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -35,6 +37,8 @@ LONGEST_PAGE_BYTES = 16 << 20
 """Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
 _LONGEST_OBJECT_BYTES = LONGEST_EVENT_BYTES
 _PIECE_BYTES = 1 << 16
+_LONG_BYTES = 128 << 10
+"""Of an answer; a usual pod has a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,10 @@ class Client:
         self._pool = connection.pool(self._limits.connections)
         self._timeout = urllib3.Timeout(connect=self._limits.connect_seconds, read=self._limits.read_seconds)
         self._sleep = sleep
+        self._long_answers = threading.Lock()
+        """They are read one at a time: read, they take many times as much memory, and a user may create dozens of pods
+        as long as etcd takes.
+        """
         self.written: Callable[[Kind, JSON], None] = _unheeded
         """Called with every object that the server sent back after a write; without `answer`, with its metadata."""
 
@@ -236,10 +244,13 @@ class Client:
         return Stream(str(request.action), response, partial(close, pool), silent_seconds=read_seconds)
 
     def _wrote(self, kind: Kind, request: _Request) -> JSON:
-        written = self._call(request, _object)
-        if (written.get("metadata") or {}).get("uid"):
-            self.written(kind, written)
-        return written
+        def taken_in(data: bytes) -> JSON:
+            written = _object(data)
+            if (written.get("metadata") or {}).get("uid"):
+                self.written(kind, written)
+            return written
+
+        return self._call(request, taken_in)
 
     def _call(self, request: _Request, read: Callable[[bytes], T]) -> T:
         pause, attempts_left = self._limits.first_pause_seconds, self._limits.attempts
@@ -259,7 +270,8 @@ class Client:
         if response.status >= 300:
             raise _refusal(request.action, response.status, data, response.headers)
         try:
-            return read(data)
+            with self._long_answers if len(data) > _LONG_BYTES else nullcontext():
+                return read(data)
         except msgspec.DecodeError as error:
             why = "the answer is not the API server's: it is no JSON object"
             raise Unavailable(str(request.action), why) from error

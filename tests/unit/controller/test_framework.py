@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import tracemalloc
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from unittest.mock import patch
 
 import kopf
 import pytest
+from kopf._cogs.clients import api
 
 from ballast.api.version import GROUP, VERSION
 from ballast.controller.framework import Framework, Hooks
@@ -110,6 +112,26 @@ async def test_a_change_of_our_kinds_is_heard_and_the_process_winds_up_once_when
         heard, framework = await until_heard(script, tmp_path)
     assert heard.names[0] == "executormoves/m"
     assert (heard.started, heard.ended, framework.restarts) == (1, 1, 0)
+
+
+def test_a_page_of_objects_as_long_as_etcd_takes_is_read_one_by_one() -> None:
+    """Ten of one user, with 1.4 MB of managedFields each, took 340 MiB at each list of kopf's."""
+    fields = ",".join(f'"f:{number}":{{"f:a":{{}}}}' for number in range(50_000))
+    manager = f'{{"manager":"m","fieldsV1":{{{fields}}}}}'
+    items = ",".join(
+        f'{{"metadata":{{"name":"m{number}","managedFields":[{manager}]}},"spec":{{}}}}' for number in range(3)
+    )
+    page = f'{{"kind":"List","metadata":{{"resourceVersion":"2"}},"items":[{items}]}}'
+    tracemalloc.start()
+    found = api.json.loads(page)  # type: ignore[attr-defined]  # of its watches, as ours
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == {
+        "kind": "List",
+        "metadata": {"resourceVersion": "2"},
+        "items": [{"metadata": {"name": f"m{number}"}, "spec": {}} for number in range(3)],
+    }
+    assert peak < 2 * len(page)
 
 
 def deep_move(name: str, levels: int) -> str:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Barrier, BrokenBarrierError, Event, Lock
 from typing import Any
 
 import pytest
@@ -300,6 +302,32 @@ def test_a_server_that_never_answers_is_left_after_the_time_that_it_has(tmp_path
                 read(script.client(tmp_path, Limits(attempts=1, read_seconds=0.2)))
         finally:
             ended.set()
+
+
+@pytest.mark.parametrize(("length", "most"), [(200_000, 1), (1_000, 4)])
+def test_long_answers_are_taken_in_one_at_a_time(length: int, most: int, tmp_path: Path) -> None:
+    """Four pods as long as etcd takes, read at once, were hundreds of megabytes."""
+    together, at_once = Barrier(4), [0, 0]
+    counting = Lock()
+
+    def take_in(*_: object) -> None:
+        with counting:
+            at_once[0] += 1
+            at_once[1] = max(at_once)
+        with suppress(BrokenBarrierError):
+            together.wait(timeout=0.5)
+        with counting:
+            at_once[0] -= 1
+
+    pod = Answer(body={"metadata": {"name": "p", "uid": "u", "annotations": {"a": "x" * length}}})
+    with scripted() as script:
+        script.by = lambda _: pod
+        client = script.client(tmp_path)
+        client.written = take_in
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda _: client.patch(POD, "p", [], namespace="ns"), range(4)))
+    assert at_once[1] == most
+    assert [each["metadata"]["uid"] for each in found] == ["u"] * 4
 
 
 def test_names_cannot_leave_their_place_in_the_path(tmp_path: Path) -> None:
