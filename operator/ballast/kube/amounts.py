@@ -79,12 +79,14 @@ class AmountReader:
         running = _sum(self._container(c, actual.get(c["name"]), feasible=feasible) for c in spec["containers"])
         starting: _Amounts = {}
         sidecars: _Amounts = {}
+        # A pod may have thousands, each with a resource of its own: of each, only its own resources are looked at.
         for container in spec.get("initContainers") or ():
             own = self._container(container, actual.get(container["name"]), feasible=feasible)
             if container.get("restartPolicy") == "Always":
-                sidecars = _sum((sidecars, own))
-                own = {}
-            starting = _largest(starting, _sum((sidecars, own)))
+                _add(sidecars, own)
+                continue
+            for name, amount in own.items():
+                starting[name] = max(starting.get(name, 0.0), sidecars.get(name, 0.0) + amount)
         total = _largest(_sum((running, sidecars)), starting)
         total.update(self.amounts((spec.get("resources") or {}).get("requests")))
         return _sum((total, self.amounts(spec.get("overhead"))))
@@ -121,9 +123,13 @@ def _infeasible(status: JSON) -> bool:
 def _sum(parts: Iterable[_Amounts]) -> _Amounts:
     total: _Amounts = {}
     for part in parts:
-        for name, amount in part.items():
-            total[name] = total.get(name, 0.0) + amount
+        _add(total, part)
     return total
+
+
+def _add(total: _Amounts, part: _Amounts) -> None:
+    for name, amount in part.items():
+        total[name] = total.get(name, 0.0) + amount
 
 
 def _largest(one: _Amounts, other: _Amounts) -> _Amounts:
