@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.fairness import in_turn
-from ballast.kube import names
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
@@ -316,7 +315,7 @@ def release_patch(pod: Held, placement: Placement, levels: Levels) -> ReleasePat
     written = _tightened(node_affinity, required, preferred) if required or preferred else None
     if written is not None:
         operations.append(_affinity_operation(written, into=pod.has_affinity))
-    operations.append({"op": "remove", "path": f"/spec/schedulingGates/{pod.gates.index(names.GATE)}"})
+    operations.append({"op": "remove", "path": f"/spec/schedulingGates/{pod.index}"})
     return ReleasePatch(operations, pin, reason, written)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from ballast.kube import names
@@ -19,6 +20,15 @@ _LOG = logging.getLogger(__name__)
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
 _UNREAD = Constraints(unread="what it demands of nodes can't be read")
+MOST_GATES = 10
+MOST_CLAIMS = 100
+"""Of one pod. Kubernetes bounds neither gates nor volumes, and any user may create pods: those that wait for a node are
+kept in memory with both.
+"""
+_MOUNTING = Constraints(
+    unread=f"it mounts more than {MOST_CLAIMS} claims: Ballast reads none of what it demands of nodes"
+)
+_LONGEST_NAME = 253
 _SPARK_CONTAINER = "spark-kubernetes-executor"
 _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
@@ -30,13 +40,15 @@ class Held:
 
     resource_version: str
     gates: tuple[str, ...]
-    """All of them, ours included, in the pod's order."""
+    """As in Pod."""
     node_affinity: Mapping[str, Any] | None
     """The pod's `spec.affinity.nodeAffinity` as it is; None where there is none, or where it is too long to be kept."""
     has_affinity: bool = False
     """Whether the pod has a `spec.affinity`."""
     unread: bool = False
     """Whether its node affinity is too long to be kept: nothing may be written into it."""
+    index: int = 0
+    """Of our gate, in the pod's list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +96,7 @@ class Pod:
     created_at: float
     node: str | None
     gates: tuple[str, ...]
-    """All scheduling gates."""
+    """The first MOST_GATES scheduling gates, and ours wherever it stands."""
     requests: Resources
     """Nothing once it has ended."""
     scheduler: str
@@ -208,7 +220,9 @@ class PodReader:
         phase = status.get("phase") or "Pending"
         is_executor = labels.get(names.SPARK_ROLE) == "executor"
         asks = is_executor or node is None
-        gates = tuple(gate["name"] for gate in spec.get("schedulingGates") or ())
+        gates = _gates(spec)
+        claims = _claims(pod) if asks else ()
+        crowded = len(claims) > MOST_CLAIMS
         return Pod(
             namespace=metadata["namespace"],
             name=metadata["name"],
@@ -221,11 +235,11 @@ class PodReader:
             node=node,
             gates=gates,
             requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
-            scheduler=spec.get("schedulerName") or KUBE_SCHEDULER,
+            scheduler=(spec.get("schedulerName") or KUBE_SCHEDULER)[:_LONGEST_NAME],
             unschedulable=_unschedulable(status) is not None,
             awaits_objects=any(spec.get(field) for field in ("resourceClaims", "schedulingGroup", "workloadRef")),
-            constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
-            claims=_claims(pod) if asks else (),
+            constraints=_MOUNTING if crowded else self._constraints.read(spec) if asks else _UNCONSTRAINED,
+            claims=() if crowded else claims,
             priority=spec.get("priority") or 0,
             anti_affinity=self._anti_affinity.read(metadata["namespace"], spec),
             held=_held(pod, gates),
@@ -278,12 +292,20 @@ def _held(pod: JSON, gates: tuple[str, ...]) -> Held | None:
     node_affinity = affinity.get("nodeAffinity")
     unread = too_long(node_affinity)
     version = pod["metadata"].get("resourceVersion") or ""
-    return Held(version, gates, None if unread else node_affinity, has_affinity=bool(affinity), unread=unread)
+    index = next(at for at, gate in enumerate(pod["spec"]["schedulingGates"]) if gate["name"] == names.GATE)
+    kept = None if unread else node_affinity
+    return Held(version, gates, kept, has_affinity=bool(affinity), unread=unread, index=index)
+
+
+def _gates(spec: JSON) -> tuple[str, ...]:
+    found = tuple(gate["name"] for gate in spec.get("schedulingGates") or ())
+    ours = (names.GATE,) if names.GATE in found[MOST_GATES:] else ()
+    return (*found[:MOST_GATES], *ours)
 
 
 def held(pod: JSON) -> Held | None:
     """What a release must know of this pod; None when our gate is not in it."""
-    return _held(pod, tuple(gate["name"] for gate in pod["spec"].get("schedulingGates") or ()))
+    return _held(pod, _gates(pod["spec"]))
 
 
 def _nomination(pod: JSON) -> Nomination | None:
@@ -328,13 +350,16 @@ def _by_other_pods(spec: JSON) -> bool:
 
 
 def _claims(pod: JSON) -> tuple[str, ...]:
-    found = []
+    """At most one more than MOST_CLAIMS."""
+    return tuple(islice(_all_claims(pod), MOST_CLAIMS + 1))
+
+
+def _all_claims(pod: JSON) -> Iterator[str]:
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:
-            found.append(volume["persistentVolumeClaim"]["claimName"])
+            yield volume["persistentVolumeClaim"]["claimName"]
         elif "ephemeral" in volume:
-            found.append(f"{pod['metadata']['name']}-{volume['name']}")
-    return tuple(found)
+            yield f"{pod['metadata']['name']}-{volume['name']}"
 
 
 def _controller(metadata: JSON) -> JSON:
