@@ -302,7 +302,7 @@ class ClusterState:
             found = read_list(self._client, chosen, reader.read).items
         else:
             try:
-                found = [reader.read(self._client.get(kinds.POD, name, namespace=namespace))]
+                found = [self._client.get_as(reader.read, kinds.POD, name, namespace=namespace)]
             except NotFound:
                 return []
         with self._pods.store.lock:

@@ -173,11 +173,14 @@ def _refused(error: KubeError) -> Refused:
 def _reread(client: Client, order: Release, sent: ReleasePatch) -> Held | ReleaseOutcome:
     """`sent`: the patch of which it is not known whether it was applied."""
     try:
-        pod = client.get(POD, order.name, namespace=order.namespace)
+        return client.get_as(lambda pod: _compared(pod, order, sent), POD, order.name, namespace=order.namespace)
     except NotFound:
         return Vanished()
     except KubeError as error:
         return Refused(error.message)
+
+
+def _compared(pod: JSON, order: Release, sent: ReleasePatch) -> Held | ReleaseOutcome:
     if pod["metadata"]["uid"] != order.uid or "deletionTimestamp" in pod["metadata"]:
         return Vanished()
     fresh = held(pod)
@@ -263,12 +266,9 @@ def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str) -
     It is read first; a pod that changes before it is deleted is left alone, and the outcome is Changed.
     """
     try:
-        pod = client.get(POD, name, namespace=namespace)
-        if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
-            return Vanished()
-        if pod["spec"].get("nodeName"):
-            return Scheduled(pod["spec"]["nodeName"])
-        seen = {"uid": uid, "resourceVersion": pod["metadata"]["resourceVersion"]}
+        seen = client.get_as(lambda pod: _unscheduled(pod, uid), POD, name, namespace=namespace)
+        if isinstance(seen, Vanished | Scheduled):
+            return seen
         client.delete(POD, name, namespace=namespace, preconditions=seen)
     except NotFound:
         return Vanished()
@@ -277,6 +277,15 @@ def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str) -
     except KubeError as error:
         return Refused(error.message)
     return Deleted()
+
+
+def _unscheduled(pod: JSON, uid: str) -> dict[str, str] | Vanished | Scheduled:
+    """What it must be when it is deleted, or why it is not to be."""
+    if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
+        return Vanished()
+    if pod["spec"].get("nodeName"):
+        return Scheduled(pod["spec"]["nodeName"])
+    return {"uid": uid, "resourceVersion": pod["metadata"]["resourceVersion"]}
 
 
 _NEAREST_WEIGHT = 100

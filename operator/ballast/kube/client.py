@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from threading import BoundedSemaphore
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -36,9 +36,11 @@ _LONGEST_REFUSAL_BYTES = 1 << 16
 LONGEST_PAGE_BYTES = 16 << 20
 """Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
 _LONGEST_OBJECT_BYTES = LONGEST_EVENT_BYTES
+_LONG_OBJECT_BYTES = 128 << 10
+"""A usual pod has a tenth of it."""
+_MOST_LONG_OBJECTS = 2
+"""Read at once: as an object of ours each takes twenty times as much memory, and any user may create many."""
 _PIECE_BYTES = 1 << 16
-_LONG_BYTES = 128 << 10
-"""Of an answer; a usual pod has a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,7 @@ class Client:
         self._pool = connection.pool(self._limits.connections)
         self._timeout = urllib3.Timeout(connect=self._limits.connect_seconds, read=self._limits.read_seconds)
         self._sleep = sleep
-        self._long_answers = threading.Lock()
-        """They are read one at a time: read, they take many times as much memory, and a user may create dozens of pods
-        as long as etcd takes.
-        """
+        self._long = BoundedSemaphore(_MOST_LONG_OBJECTS)
         self.written: Callable[[Kind, JSON], None] = _unheeded
         """Called with every object that the server sent back after a write; without `answer`, with its metadata."""
 
@@ -137,8 +136,13 @@ class Client:
         close(self._pool)
 
     def get(self, kind: Kind, name: str, *, namespace: str | None = None) -> JSON:
+        return self.get_as(_itself, kind, name, namespace=namespace)
+
+    def get_as(self, read: Callable[[JSON], T], kind: Kind, name: str, *, namespace: str | None = None) -> T:
+        """What `read` makes of the object. Of long objects few are there at a time, for as long as `read` takes."""
         path = kind.path(namespace=namespace, name=name)
-        return self._call(_Request(Action.on("get", kind, namespace, name), "GET", path, {}, repeatable=True), _object)
+        request = _Request(Action.on("get", kind, namespace, name), "GET", path, {}, repeatable=True)
+        return self._call(request, lambda data: read(_object(data)))
 
     def get_page(
         self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
@@ -165,7 +169,7 @@ class Client:
     ) -> JSON:
         action = Action.on("create", kind, namespace, body["metadata"].get("name"))
         path = f"{kind.path(namespace=namespace)}?fieldManager={FIELD_MANAGER}"
-        return self._wrote(kind, _Request(action, "POST", path, {}, body, retry_busy=retry_busy))
+        return self._wrote(kind, _Request(action, "POST", path, {}, body, retry_busy=retry_busy), _itself)
 
     def act(self, kind: Kind, name: str, *, subresource: str, body: Mapping[str, Any], namespace: str) -> JSON:
         """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
@@ -176,7 +180,7 @@ class Client:
     def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         """Put an object that carries the resource version it was read at."""
         path = f"{kind.path(namespace=namespace, name=name)}?fieldManager={FIELD_MANAGER}"
-        return self._wrote(kind, _Request(Action.on("update", kind, namespace, name), "PUT", path, {}, body))
+        return self._wrote(kind, _Request(Action.on("update", kind, namespace, name), "PUT", path, {}, body), _itself)
 
     def patch(
         self,
@@ -190,6 +194,31 @@ class Client:
         retry_busy: bool = True,
     ) -> JSON:
         """A list is an RFC 6902 patch, a mapping a merge patch. Without `answer` the object is not sent back."""
+        read = _itself if answer else _empty
+        return self.patch_as(
+            read,
+            kind,
+            name,
+            patch,
+            namespace=namespace,
+            subresource=subresource,
+            answer=answer,
+            retry_busy=retry_busy,
+        )
+
+    def patch_as(
+        self,
+        read: Callable[[JSON], T],
+        kind: Kind,
+        name: str,
+        patch: Sequence[JSON] | Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        answer: bool = True,
+        retry_busy: bool = True,
+    ) -> T:
+        """What `read` makes of the patched object, as `get_as`."""
         path = kind.path(namespace=namespace, name=name, subresource=subresource)
         headers = {
             "Content-Type": _MERGE_PATCH if isinstance(patch, Mapping) else _JSON_PATCH,
@@ -197,8 +226,7 @@ class Client:
         }
         action = Action.on("patch", kind, namespace, name, subresource)
         place = f"{path}?fieldManager={FIELD_MANAGER}"
-        written = self._wrote(kind, _Request(action, "PATCH", place, headers, patch, retry_busy=retry_busy))
-        return written if answer else {}
+        return self._wrote(kind, _Request(action, "PATCH", place, headers, patch, retry_busy=retry_busy), read)
 
     def delete(
         self, kind: Kind, name: str, *, namespace: str | None = None, preconditions: Mapping[str, str] | None = None
@@ -243,14 +271,14 @@ class Client:
             raise
         return Stream(str(request.action), response, partial(close, pool), silent_seconds=read_seconds)
 
-    def _wrote(self, kind: Kind, request: _Request) -> JSON:
-        def taken_in(data: bytes) -> JSON:
+    def _wrote(self, kind: Kind, request: _Request, read: Callable[[JSON], T]) -> T:
+        def heard(data: bytes) -> T:
             written = _object(data)
             if (written.get("metadata") or {}).get("uid"):
                 self.written(kind, written)
-            return written
+            return read(written)
 
-        return self._call(request, taken_in)
+        return self._call(request, heard)
 
     def _call(self, request: _Request, read: Callable[[bytes], T]) -> T:
         pause, attempts_left = self._limits.first_pause_seconds, self._limits.attempts
@@ -266,33 +294,44 @@ class Client:
 
     def _once(self, request: _Request, read: Callable[[bytes], T]) -> T:
         response = self._send(self._pool, request, self._timeout)
-        data = self._read(request, response)
-        if response.status >= 300:
-            raise _refusal(request.action, response.status, data, response.headers)
-        try:
-            with self._long_answers if len(data) > _LONG_BYTES else nullcontext():
+        with ExitStack() as long:
+            data = self._read(request, response, long)
+            if response.status >= 300:
+                raise _refusal(request.action, response.status, data, response.headers)
+            try:
                 return read(data)
-        except msgspec.DecodeError as error:
-            why = "the answer is not the API server's: it is no JSON object"
-            raise Unavailable(str(request.action), why) from error
+            except msgspec.DecodeError as error:
+                why = "the answer is not the API server's: it is no JSON object"
+                raise Unavailable(str(request.action), why) from error
 
-    def _read(self, request: _Request, response: urllib3.BaseHTTPResponse) -> bytes:
+    def _read(self, request: _Request, response: urllib3.BaseHTTPResponse, long: ExitStack) -> bytes:
+        """`long`: enters what limits long objects, if this is one."""
         deadline_of(response).set(self._limits.answer_seconds)
-        most = LONGEST_PAGE_BYTES if request.is_page else _LONGEST_OBJECT_BYTES
         data = bytearray()
         try:
-            # Piece by piece: urllib3 would keep as many pieces, which leave the memory of each thread in fragments.
-            while len(data) <= most and (piece := response.read(_PIECE_BYTES)):
-                data += piece
+            self._read_until(response, data, LONGEST_PAGE_BYTES if request.is_page else _LONG_OBJECT_BYTES)
+            if not request.is_page and len(data) > _LONG_OBJECT_BYTES:
+                long.enter_context(self._long)
+                self._read_until(response, data, _LONGEST_OBJECT_BYTES)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             response.close()
             why = f"no answer from {self._connection.shown}: {_in_plain_words(error)}"
             raise Unavailable(str(request.action), why) from error
+        most = LONGEST_PAGE_BYTES if request.is_page else _LONGEST_OBJECT_BYTES
         if len(data) > most:
             response.close()
             kind = AnswerTooLong if request.is_page else Unavailable
             raise kind(str(request.action), f"the answer has more than {most >> 20} MiB")
         return bytes(data)
+
+    @staticmethod
+    def _read_until(response: urllib3.BaseHTTPResponse, data: bytearray, most: int) -> None:
+        """Append what there is, until it has ended or there is more than `most`.
+
+        Piece by piece: urllib3 would keep as many pieces, which leave the memory of each thread in fragments.
+        """
+        while len(data) <= most and (piece := response.read(_PIECE_BYTES)):
+            data += piece
 
     def _send(self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout) -> urllib3.BaseHTTPResponse:
         """Its body is still to be read."""
@@ -330,6 +369,15 @@ class Client:
             if value and not (value.isascii() and value.isprintable()):
                 raise NotConnected(str(request.action), f"{name} can't be sent: it holds a line break or no ASCII")
         return headers | {name: value for name, value in more.items() if value}
+
+
+def _itself(written: JSON) -> JSON:
+    return written
+
+
+def _empty(written: JSON) -> JSON:
+    del written
+    return {}
 
 
 def _object(data: bytes) -> JSON:

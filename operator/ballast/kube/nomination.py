@@ -46,11 +46,10 @@ def nominate(client: Client, pod: Pod, node: str) -> NominationOutcome:
     found = _patch(client, pod, {"op": "add", "path": _PATH, "value": node})
     if isinstance(found, Changed | Vanished | Refused):
         return found
-    fresh = held(found)
-    if fresh is None:
+    if found.held is None:
         return Changed("it was released meanwhile")
-    nominated = Nomination(node, ours=True)
-    return Nominated(replace(pod, held=fresh, resource_version=fresh.resource_version, nomination=nominated))
+    nominated, version = Nomination(node, ours=True), found.held.resource_version
+    return Nominated(replace(pod, held=found.held, resource_version=version, nomination=nominated))
 
 
 def nominate_many(client: Client, bulkhead: Bulkhead, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
@@ -70,7 +69,7 @@ def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
     if now is None or not now.ours:
         return Changed("it has no nomination by Ballast")
     found = _patch(client, pod, {"op": "remove", "path": _PATH})
-    return found if isinstance(found, Changed | Vanished | Refused) else Cleared(held(found))
+    return found if isinstance(found, Changed | Vanished | Refused) else Cleared(found.held)
 
 
 def clear_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[ClearingOutcome]:
@@ -95,14 +94,27 @@ def clear_left_over(
     return [replace(order, held=fresh.get(order.uid) or order.held) for order in orders], outcomes
 
 
-def _patch(client: Client, pod: Pod, change: JSON) -> JSON | Changed | Vanished | Refused:
-    """The pod afterwards. It is guarded by the uid and by the version that was read."""
+@dataclass(frozen=True, slots=True)
+class _Patched:
+    held: Held | None
+    """As the pod is afterwards, if it is gated."""
+
+
+def _patch(client: Client, pod: Pod, change: JSON) -> _Patched | Changed | Vanished | Refused:
+    """It is guarded by the uid and by the version that was read."""
     guards: list[JSON] = [
         {"op": "test", "path": "/metadata/uid", "value": pod.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": pod.resource_version},
     ]
     try:
-        return client.patch(POD, pod.name, [*guards, change], namespace=pod.namespace, subresource="status")
+        return client.patch_as(
+            lambda found: _Patched(held(found)),
+            POD,
+            pod.name,
+            [*guards, change],
+            namespace=pod.namespace,
+            subresource="status",
+        )
     except NotFound:
         return Vanished()
     except (Conflict, Invalid, Unavailable) as error:

@@ -78,6 +78,16 @@ def test_fields_that_are_longer_than_any_of_kubernetes_are_left_out_and_nothing_
     }
 
 
+def test_many_managers_have_no_more_fields_than_one() -> None:
+    fields: dict[str, Any] = {f"f:{number}": {} for number in range(5_000)}
+    managers: list[dict[str, Any]] = [{"manager": f"m{number}", "fieldsV1": fields} for number in range(20)]
+    scheduler = {"manager": "kube-scheduler", "fieldsV1": {"f:status": {"f:nominatedNodeName": {}}}}
+    found = parsed(json.dumps({"metadata": {"managedFields": [*managers, scheduler]}}).encode())
+    kept = [each for each in found["metadata"]["managedFields"] if each["fieldsV1"]]
+    assert kept[-1] == scheduler
+    assert len(json.dumps(kept)) < 2 * LONGEST_FIELDS_BYTES
+
+
 def test_a_long_object_with_short_fields_is_read_as_a_whole() -> None:
     long = with_fields(b'{"f:b":{}}').replace(b"[1]", b"[" + b"1," * LONGEST_FIELDS_BYTES + b"1]")
     assert parsed(long) == json.loads(long)
