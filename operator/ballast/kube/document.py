@@ -36,8 +36,8 @@ PARTS, _ANYTHING = msgspec.json.Decoder(Parts), msgspec.json.Decoder()
 _MANAGERS = msgspec.json.Decoder(list[Parts])
 
 LONGEST_FIELDS_BYTES = 64 << 10
-"""Of all managers in managedFields: the fields of Kubernetes' own are some kilobytes each. Any user may write as much as
-etcd takes. To read that takes thirty times as much memory, and a tenth of a second in which no other thread runs.
+"""Of all managers in managedFields: the fields of Kubernetes' own are some kilobytes each. Any user may write as much
+as etcd takes. To read that takes thirty times as much memory, and a tenth of a second in which no other thread runs.
 """
 
 _DEEPEST = 100
