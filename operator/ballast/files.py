@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,10 @@ _MOST_BY_ALIASES = 1_000_000
 _MOST_MERGED = 10_000
 """Keys that one mapping may take from others by `<<`."""
 _MERGE = "tag:yaml.org,2002:merge"
-_OF_TAGS = (LookupError, TypeError, AttributeError)
-"""What the library raises for a value that its tag does not fit, such as `!!bool x`."""
+DEEPEST = 100
+"""Lists and mappings in each other. Objects of Kubernetes nest some twenty levels."""
+UNREADABLE = (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
+"""What the library raises: for a text that is no YAML, or a value that its tag does not fit, such as `!!bool x`."""
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -40,6 +41,32 @@ class _Loader(_Base):  # type: ignore[misc]  # the library's own where libyaml i
             words = f"more than {_MOST_MERGED} keys"
             raise yaml.constructor.ConstructorError(None, None, words, node.start_mark)
         super().flatten_mapping(node)
+
+
+def _number(loader: Any, node: Any) -> Any:
+    """A number to base 60, such as 12:30, is a text, as kubectl reads it. To compute it could take minutes."""
+    if ":" in str(node.value):
+        return loader.construct_scalar(node)
+    read = _Loader.construct_yaml_int if node.tag.endswith(":int") else _Loader.construct_yaml_float
+    return read(loader, node)
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _number)
+
+
+class TooDeepError(yaml.YAMLError):
+    """It nests more deeply than DEEPEST: the library's own reader would end the process."""
+
+
+def yaml_documents(text: str) -> list[Any]:
+    """Without empty ones. Raises what is in UNREADABLE. What its aliases stand for is not bounded."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Base):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise TooDeepError(f"more than {DEEPEST} levels")
+    return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
 
 
 def text_of(path: Path, *, option: str, remedy: str, most_mib: int = MOST_MIB) -> str:
@@ -76,9 +103,8 @@ def documents_in(text: str, *, name: str, option: str, remedy: str) -> list[Any]
             except json.JSONDecodeError:
                 if name.endswith(".json"):
                     raise
-        loaded: Iterable[Any] = yaml.load_all(text, Loader=_Loader)
-        found = [document for document in loaded if document is not None]
-    except (yaml.YAMLError, ValueError, RecursionError, *_OF_TAGS) as error:
+        found = yaml_documents(text)
+    except (*UNREADABLE, RecursionError) as error:
         raise InvalidField(option, name, f"{in_plain_words(error)}; {remedy}") from error
     if _by_aliases(found) > _MOST_BY_ALIASES:
         raise InvalidField(option, name, f"its aliases stand for more than {_MOST_BY_ALIASES} values; {remedy}")
@@ -110,6 +136,8 @@ def in_plain_words(error: Exception) -> str:
         return error.strerror or "it can't be read"
     if isinstance(error, UnicodeDecodeError):
         return "not text in UTF-8"
+    if isinstance(error, TooDeepError):
+        return f"it nests more than {DEEPEST} levels"
     if isinstance(error, json.JSONDecodeError):
         return f"not readable as JSON: see line {error.lineno}, column {error.colno}"
     mark = getattr(error, "problem_mark", None)

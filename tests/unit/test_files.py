@@ -61,6 +61,14 @@ def test_aliases_are_read() -> None:
     ]
 
 
+def test_what_looks_like_a_number_to_base_60_is_a_text() -> None:
+    """Such an integer of 4 MB took minutes to compute, and a fraction of 600 characters overflowed."""
+    fraction = f"1{':1' * 300}.5"
+    assert documents(f"a: 12:30\nb: {fraction}\nc: 12\nd: 1.5\ne: 0x1f\nf: 1_000") == [
+        {"a": "12:30", "b": fraction, "c": 12, "d": 1.5, "e": 31, "f": 1000}
+    ]
+
+
 def powers(last: str) -> str:
     """Seven lines, of which each stands for ten times as much as the one before it."""
     lines = [f"l{n}: &l{n} {last}".replace("?", f"*l{n - 1}") for n in range(1, 8)]
@@ -78,7 +86,9 @@ def powers(last: str) -> str:
         pytest.param("a: !!bool x", "not readable as YAML", id="a tag that does not fit"),
         pytest.param("a: !!timestamp x", "not readable as YAML", id="no time"),
         pytest.param("a: !!int ''", "not readable as YAML", id="no number"),
-        pytest.param("[" * 5000, "not readable as YAML", id="nested too deeply"),
+        pytest.param("[" * 5000, "it nests more than 100 levels", id="nested too deeply"),
+        pytest.param("[" * 1_500 + "]" * 1_500, "it nests more than 100 levels", id="beyond Python's stack"),
+        pytest.param("[" * 50_000 + "]" * 50_000, "it nests more than 100 levels", id="beyond the process's stack"),
     ],
 )
 def test_a_text_that_stands_for_too_much_or_for_nothing_is_refused(text: str, words: str) -> None:

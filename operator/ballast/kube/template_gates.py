@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import yaml
-
 from ballast.fairness import named
+from ballast.files import UNREADABLE, TooDeepError, yaml_documents
 from ballast.kube import names
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
@@ -27,6 +27,10 @@ MOST_NAMED = 20
 _LONGEST_TEMPLATE = 64 << 10
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&][^\s*&]")
 """An anchor or an alias of YAML."""
+_ESCAPED = re.compile(
+    r"\\(?:[xuU](?P<code>(?<=x)[0-9A-Fa-f]{2}|(?<=u)[0-9A-Fa-f]{4}|(?<=U)[0-9A-Fa-f]{8})|(?P<plain>/)|\r?\n[ \t]*)"
+)
+"""In a quoted text: the gate's name may be written with any of these, as some encoders of JSON write the slash."""
 _FIELD = "k:" + json.dumps({"name": names.GATE}, separators=(",", ":"))
 
 
@@ -102,14 +106,21 @@ def _has_gate(template: str) -> bool:
     So only a text that names the gate is read, and one that is too long to be a template, or has aliases, counts as
     one with the gate.
     """
-    if names.GATE not in template:
+    if names.GATE not in _ESCAPED.sub(_unescaped, template):
         return False
     if len(template) > _LONGEST_TEMPLATE or _ALIAS.search(template):
         return True
     try:
-        pod = yaml.safe_load(template)
-        return any(gate["name"] == names.GATE for gate in pod["spec"]["schedulingGates"])
-    except RecursionError:
+        gates = [gate for pod in yaml_documents(template) for gate in pod["spec"]["schedulingGates"]]
+        return any(gate["name"] == names.GATE for gate in gates)
+    except TooDeepError:
         return True
-    except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError):
+    except UNREADABLE:
         return False
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found["code"]
+    if code is None:
+        return found["plain"] or ""
+    return chr(int(code, 16)) if int(code, 16) <= sys.maxunicode else ""

@@ -90,6 +90,22 @@ HELD = executor(1, gates=[GATE], managed_fields=[BY_TEMPLATE])
         pytest.param(
             [with_template()], holding(f"# {NAME}\nspec: !!timestamp x"), TemplateGates(), id="a value of no type"
         ),
+        pytest.param(
+            [with_template()], holding(f"# {NAME}\nspec: 1{':1' * 300}.5"), TemplateGates(), id="a number to base 60"
+        ),
+        *(
+            pytest.param(
+                [with_template()],
+                holding(GATED.replace(NAME, f'"{written}"')),
+                TemplateGates(("analytics/spark-1",)),
+                id=f"written as {written}",
+            )
+            for written in (
+                r"ballast.dev\/placement",
+                r"ballast.dev\x2fplacement",
+                r"ballast\u002edev\U0000002fplacement",
+            )
+        ),
         pytest.param([with_template()], holding(None), TemplateGates(), id="no text"),
         pytest.param(
             [executor(1, gates=[GATE], managed_fields=[OTHERS_FIELDS])], MISSING, TemplateGates(), id="by admission"
