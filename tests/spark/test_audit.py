@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from pyspark.sql import functions as f
 
 from ballast.errors import InvalidField
 from ballast.spark.audit import Audit
-from ballast.spark.audit.ledger import read
+from ballast.spark.audit.ledger import Ledger, LedgerError, read, read_anywhere
+from ballast.spark.audit.verdict import Entry, Sum
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
 
@@ -121,6 +123,22 @@ def test_declarations_that_can_t_be_audited_are_refused(audit: Audit, records: D
     ):
         with pytest.raises(InvalidField, match=words):
             audit.stage(source, name, **wrong)
+
+
+def test_a_ledger_is_read_by_its_address_as_it_is_locally(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever its folder and its queries are called, and whatever else is in there."""
+    folder, names = tmp_path / "of{a,b}*", ("_clicks", ".clicks", "clicks", "größe")
+    ledger = Ledger(spark, str(folder))
+    for name in names:
+        entry = Entry(query=name, batch=0, stage="s", consumed=Sum(1, 1), emitted=Sum(1, 1), recorded_ms=1)
+        ledger.add([entry], part="stages")
+    (folder / "query=other").mkdir()
+    shutil.copy(next(folder.glob("clicks-*")), folder / "query=other")
+    (tmp_path / "ofa").mkdir()
+    assert {entry.query for entry in read(folder)} == set(names)
+    assert sorted(read_anywhere(spark, f"file://{folder}"), key=str) == sorted(read(folder), key=str)
+    with pytest.raises(LedgerError, match="no micro-batch is recorded here yet"):
+        read_anywhere(spark, f"file://{tmp_path}/ofa")
 
 
 def test_a_folder_that_is_no_ledger_is_refused(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def audit(
         timeout_ms = span_ms(timeout, field="--timeout")
         entries = [entry for entry in _entries(ledger) if query in (None, entry.query)]
         if not entries:
-            raise BallastError(f"{ledger}: no micro-batch of the query {query} is recorded here")
+            of_query = f" of the query {query}" if query is not None else ""
+            raise BallastError(f"{ledger}: no micro-batch{of_query} is recorded here yet")
         found = verdicts(entries, now_ms=time.time_ns() // 1_000_000, timeout_ms=timeout_ms)
     _print(found, output)
     if any(verdict.status.is_finding for verdict in found):

@@ -223,7 +223,7 @@ def _parts(folder: Path) -> list[Path]:
 def _place(part: Path) -> int:
     """events_2_… comes before events_10_…."""
     number = part.name.split("_")[1]
-    return int(number) if number.isdigit() else 0
+    return int(number) if number.isascii() and number.isdecimal() else 0
 
 
 def _facts(

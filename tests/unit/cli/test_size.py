@@ -177,6 +177,12 @@ def test_a_rolling_log_is_read_in_order_also_compressed(tmp_path: Path, suffix: 
     assert json.loads(told.out)["runTimes"][1]["seconds"] == pytest.approx(60.0)
 
 
+def test_a_file_whose_number_is_none_ends_no_reading_of_its_log(tmp_path: Path) -> None:
+    log = rolled(tmp_path)
+    (log / "events_²_app-1").touch()
+    assert run("size", "--event-log", str(log)).code == 0
+
+
 def test_a_folder_with_one_log_is_that_log(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     events(tmp_path / "logs")

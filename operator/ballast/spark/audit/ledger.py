@@ -36,6 +36,10 @@ _SCHEMA = pa.schema(
 _LONGEST_PART = 80
 """File systems take names of 255 bytes."""
 _UNFIT = re.compile(r"[^A-Za-z0-9.-]+")
+_HIDDEN = ("_", ".")
+"""Spark's readers pass over files whose names begin so."""
+_MOST_ROWS = 10_000
+"""In a file: a row is a stage. A file of a megabyte may hold any number of rows that are alike."""
 
 
 class LedgerError(BallastError):
@@ -98,8 +102,12 @@ class Ledger:
 
 
 def _file_part(name: str) -> str:
-    """Two names make two parts, and any makes a short one: what a query recorded must not replace another's."""
+    """Two names make two parts, and any makes a short one: what a query recorded must not replace another's. Every
+    reader sees a file that begins with it.
+    """
     fit = _UNFIT.sub("_", name)[:_LONGEST_PART]
+    if fit.startswith(_HIDDEN):
+        fit = f"-{fit}"
     return fit if fit == name else f"{fit}_{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
@@ -107,14 +115,23 @@ def read(folder: Path) -> list[Entry]:
     """All entries of a local ledger. Raises LedgerError."""
     if not folder.is_dir():
         raise LedgerError(f"{folder}: there is no such folder; name the one that the query's Audit writes")
-    files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("_"))
+    files = sorted(folder.glob("*.parquet"))
     if not files:
-        raise LedgerError(f"{folder}: no micro-batch is recorded here yet")
+        raise LedgerError(_nothing_in(folder))
     return [entry for file in files for entry in _read(file)]
+
+
+def _nothing_in(folder: object) -> str:
+    return f"{folder}: no micro-batch is recorded here yet"
 
 
 def _read(file: Path) -> Iterable[Entry]:
     try:
+        rows = pq.read_metadata(file).num_rows
+        if rows > _MOST_ROWS:
+            raise LedgerError(
+                f"{file}: it is no file of a ledger: it has {rows} rows, and at most {_MOST_ROWS} are read"
+            )
         table = pq.read_table(file, partitioning=None)
     except (pa.ArrowException, OSError) as error:
         raise LedgerError(f"{file}: it can't be read as Parquet: {str(error).splitlines()[0]}") from error
@@ -129,8 +146,15 @@ def _read(file: Path) -> Iterable[Entry]:
 
 
 def read_anywhere(spark: SparkSession, path: str) -> list[Entry]:
-    """All entries of a ledger on any file system that Spark's Hadoop knows."""
-    rows = spark.read.schema(_spark_schema()).parquet(path).collect()
+    """All entries of a ledger on any file system that Spark's Hadoop knows. Raises LedgerError."""
+    from ballast.spark.file_system import FileSystem  # noqa: PLC0415 -- as in Ledger
+
+    files = FileSystem(spark, path)
+    if not files.found("*.parquet"):
+        raise LedgerError(_nothing_in(path))
+    # By a pattern of files: of a folder, Spark would take `query=x` in it for a value of the column.
+    pattern = f"{files.literal(files.root).toString()}/*.parquet"
+    rows = spark.read.schema(_spark_schema()).parquet(pattern).collect()
     return [_entry(each.asDict(), path) for each in rows]
 
 

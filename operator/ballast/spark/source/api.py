@@ -71,11 +71,11 @@ class Api:
         return self._ask("POST", "/api/v1/query_range", fields)
 
     def label_values(self, label: str, selector: str, *, start_ms: int, end_ms: int) -> list[str]:
-        """The label's values among the selected series of that time, and perhaps of some time around it."""
+        """The label's values among the selected series of that time, and perhaps of some time around it, each once."""
         fields = {"match[]": selector, "start": _seconds(start_ms), "end": _seconds(end_ms)}
         body = self._ask("GET", f"/api/v1/label/{quote(label, safe='')}/values?{urlencode(fields)}", None)
         document = envelope(body)
-        return sorted(str(value) for value in document.get("data") or ())
+        return sorted({str(value) for value in document.get("data") or ()})
 
     def close(self) -> None:
         self._http.clear()

@@ -83,13 +83,15 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     waiting: list[Series] = []
     size = 0
-    seen: set[bytes] = set()
+    seen: set[frozenset[tuple[str, str]]] = set()
     for one in _series(*_whole(body)):
-        if one.name in seen:
+        # A server may write the labels in any order, and letters in several ways.
+        labels = frozenset(one.labels.items())
+        if labels in seen:
             raise SourceError(
                 f"the answer has the series {one.name.decode('utf-8', 'replace')} twice: see to the server"
             )
-        seen.add(one.name)
+        seen.add(labels)
         if not keep(one.labels):
             continue
         waiting.append(one)

@@ -34,6 +34,20 @@ def test_the_files_of_two_queries_differ_and_are_short(one: str, other: str) -> 
     assert max(len(_file_part(each)) for each in (one, other)) < 100
 
 
+@pytest.mark.parametrize("name", ["_clicks", ".clicks", "größe", "ältere", "日本", " a", "_", "."])
+def test_no_query_has_files_that_readers_of_parquet_pass_over(name: str) -> None:
+    """What such a query lost was never reported."""
+    assert _file_part(name)[0] not in "_."
+
+
+def test_files_with_more_rows_than_a_query_has_stages_are_refused(tmp_path: Path) -> None:
+    """20 million rows that are alike take a megabyte, and more memory than there is once they are read."""
+    row = pa.Table.from_pylist([ROW])
+    pq.write_table(row.take(pa.array([0] * 20_000)), tmp_path / "bomb.parquet")
+    with pytest.raises(LedgerError, match=r"bomb\.parquet: .* it has 20000 rows, and at most 10000 are read"):
+        read(tmp_path)
+
+
 def test_a_name_that_can_be_a_files_stays_as_it_is() -> None:
     assert _file_part("clicks-v1.2") == "clicks-v1.2"
 

@@ -203,6 +203,13 @@ def test_a_series_that_comes_twice_is_refused() -> None:
         rows(body, grid=QUARTERS)
 
 
+@pytest.mark.parametrize("again", [{"b": "2", "a": "1"}, {"a": "\\u0031", "b": "2"}], ids=["order", "escape"])
+def test_a_series_is_the_same_however_its_labels_are_written(again: dict[str, str]) -> None:
+    body = answer([({"a": "1", "b": "2"}, at(0)), (again, at(0))]).replace(b"\\\\u", b"\\u")
+    with pytest.raises(SourceError, match="twice"):
+        rows(body, grid=QUARTERS)
+
+
 @pytest.mark.parametrize(
     "result",
     [
