@@ -43,6 +43,12 @@ MOST_QUERIES = 5_000
 """Of topologies, in one pass: a namespace may have 100 000."""
 
 
+_MOST_VALUES, _VALUES_OF_EACH = 250_000, 20
+"""In all answers of one reading, and more for each node and pod that it is about: as objects they take half a kilobyte
+each, and what any pod exports may be in the answers, too.
+"""
+
+
 class SecretNotReadError(BallastError):
     """A secret that a policy names is missing, or lacks the key."""
 
@@ -86,6 +92,7 @@ class MetricsReader:
             {name: text for each in wanted for name, text in each.rendered(window).items()},
             at=at,
             shortened={name: texts for each in wanted for name, texts in each.shortened(window).items()},
+            most_values=_MOST_VALUES + _VALUES_OF_EACH * (len(nodes) + len(pods)),
         )
         found = reading(
             answers,

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from math import floor
+from math import floor, inf
+from threading import Lock
 
 import msgspec
 
 from ballast.prometheus.series import Answer, Series, single
 from ballast.prometheus.transport import AnswerTooLongError, Endpoint, PrometheusError, Transport, shown
 
-_AT_ONCE = 6
+_AT_ONCE = 4
 _LONGEST_SINGLE_BYTES = 64 << 10
 """Of an answer that should have one series: a user's queries may select all series that there are."""
 _NONE: Mapping[str, Sequence[str]] = {}
@@ -42,34 +43,48 @@ class Prometheus:
         return _asked(self._transport, text, at)
 
     def query_all(
-        self, texts: Mapping[str, str], *, at: float | None = None, shortened: Mapping[str, Sequence[str]] = _NONE
+        self,
+        texts: Mapping[str, str],
+        *,
+        at: float | None = None,
+        shortened: Mapping[str, Sequence[str]] = _NONE,
+        most_values: float = inf,
     ) -> tuple[dict[str, Answer], dict[str, str]]:
         """Answers by name, and for those that failed, why. All of them as of the same moment, if it is given.
 
-        `shortened`: by name, what to ask instead where the answer is too long, one after the other.
+        `shortened`: by name, what to ask instead where the answer is too long, one after the other. `most_values`: in
+        all answers together; one that has more than are left is too long.
         """
+        allowance = _Allowance(most_values)
         with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="prometheus") as threads:
             asked = {
-                name: threads.submit(self._shortest, text, shortened.get(name, ()), at=at)
+                name: threads.submit(self._outcome, text, shortened.get(name, ()), at, allowance)
                 for name, text in texts.items()
             }
         answers: dict[str, Answer] = {}
         failures: dict[str, str] = {}
         for name, future in asked.items():
-            error = future.exception()
-            if isinstance(error, PrometheusError):
-                failures[name] = str(error)
+            if isinstance(outcome := future.result(), Answer):
+                answers[name] = outcome
             else:
-                answers[name] = future.result()
+                failures[name] = outcome
         return answers, failures
 
-    def _shortest(self, text: str, instead: Sequence[str], *, at: float | None) -> Answer:
+    def _outcome(self, text: str, instead: Sequence[str], at: float | None, allowance: _Allowance) -> Answer | str:
+        """The answer, or why there is none: the error itself would keep the text of a long answer in memory."""
         try:
-            return self.query(text, at=at)
+            return self._shortest(text, instead, at, allowance)
+        except PrometheusError as error:
+            return str(error)
+
+    def _shortest(self, text: str, instead: Sequence[str], at: float | None, allowance: _Allowance) -> Answer:
+        try:
+            return _asked(self._transport, text, at, allowance)
         except AnswerTooLongError:
             if not instead:
                 raise
-        return replace(self._shortest(instead[0], instead[1:], at=at), shortened=True)
+        # After the error, which keeps the text of the long answer.
+        return replace(self._shortest(instead[0], instead[1:], at, allowance), shortened=True)
 
     def single_all(self, texts: Mapping[str, str], *, at: float, within_seconds: float) -> dict[str, Answer]:
         """The answers to queries that users have written, by name, each reduced to its one value if it has one.
@@ -91,10 +106,32 @@ class Prometheus:
             return {name: answer for name, answer in answers if answer is not None}
 
 
-def _asked(transport: Transport, text: str, at: float | None) -> Answer:
+class _Allowance:
+    """How many values answers may still have: each takes some fifteen times the memory that its text does.
+
+    Thread-safe. One answer at a time is read from its text.
+    """
+
+    def __init__(self, most_values: float) -> None:
+        self._left, self._lock = most_values, Lock()
+
+    def read(self, body: bytes) -> Answer:
+        """Raises PrometheusError."""
+        values = body.count(b"[")  # each with its time in brackets
+        with self._lock:
+            if values > self._left:
+                raise AnswerTooLongError(
+                    f"its answers have too many values ({values} in this one): select fewer series"
+                )
+            self._left -= values
+            return parsed(body)
+
+
+def _asked(transport: Transport, text: str, at: float | None, allowance: _Allowance | None = None) -> Answer:
     moment = {} if at is None else {"time": f"{at:.3f}"}
     body, ahead_seconds = transport.get("/api/v1/query", {"query": text, **moment})
-    return replace(parsed(body), ahead_seconds=ahead_seconds)
+    answer = parsed(body) if allowance is None else allowance.read(body)
+    return replace(answer, ahead_seconds=ahead_seconds)
 
 
 def _one_value(answer: Answer) -> Answer:

@@ -23,10 +23,12 @@ and pods by their nodes' exporters. The latter are one namespace's, for all node
 _MOST_SERIES = {_EXPORTED: 5_000, _MEASURED: 20_000}
 _FEWER_SERIES = ({_EXPORTED: 500, _MEASURED: 5_000}, {_EXPORTED: 50, _MEASURED: 500})
 """In many namespaces those are still too many for one answer."""
-_NAMESPACE = 'namespace=~".{0,63}"'
-_FROM_POD = f'{_NAMESPACE},pod=~".{{0,253}}"'
-_OF_NODE = f'{_NAMESPACE},node=~".{{0,253}}",instance=~".{{0,300}}"'
-_OF_EXECUTOR = f'{_NAMESPACE},pod=~".{{1,242}}-exec-[0-9]{{1,10}}",instance=~".{{0,300}}"'
+# No name has a `[` but an IPv6 address: so the values of an answer can be counted before they are read.
+_NAMESPACE = 'namespace=~"[^[]{0,63}"'
+_INSTANCE = 'instance=~"[[]?[^[]{0,300}"'
+_FROM_POD = f'{_NAMESPACE},pod=~"[^[]{{0,253}}"'
+_OF_NODE = f'{_NAMESPACE},node=~"[^[]{{0,253}}",{_INSTANCE}'
+_OF_EXECUTOR = f'{_NAMESPACE},pod=~"[^[]{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
 
 _IDLE = 'mode!~"idle|iowait|steal"'
 _WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'

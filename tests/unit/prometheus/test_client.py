@@ -73,6 +73,23 @@ def test_where_an_answer_is_too_long_shorter_ones_are_asked_for() -> None:
     assert "select fewer series" in why
 
 
+def test_answers_that_have_too_many_values_together_count_as_too_long() -> None:
+    """However short they are as text, they would fill the memory as objects."""
+    series = {"metric": {}, "values": [[1.0, "7"], [2.0, "7"], [3.0, "7"]]}
+    matrix = {"status": "success", "data": {"resultType": "matrix", "result": [series] * 10}}
+    with serving() as server:
+        server.said_to = {"vector": _vector(*["7"] * 40), "matrix": json.dumps(matrix), "few": _vector()}
+        client = Prometheus(Endpoint(server.url))
+        for name in ("vector", "matrix"):
+            answers, failures = client.query_all({"a": name}, shortened={"a": ["few"]}, most_values=29)
+            assert (answers, failures) == ({"a": Answer(shortened=True)}, {})
+            answers, failures = client.query_all({"a": name, "b": name}, most_values=70)
+            assert len(answers) == len(failures) == 1
+            assert all("too many values" in why for why in failures.values())
+            answers, failures = client.query_all({"a": name, "b": name}, most_values=100)
+            assert len(answers) == 2
+
+
 def test_users_queries_give_one_value_each_and_none_begins_late() -> None:
     """A user may write any number of queries, and the pass waits for their answers."""
     with serving() as server:
