@@ -65,9 +65,10 @@ def _node(address: str, node: str, second: int) -> Iterator[str]:
     yield f"node_memory_MemTotal_bytes{{{exporter}}} 16000000000 {second}\n"
     yield f"node_memory_MemAvailable_bytes{{{exporter}}} {number * 10**9} {second}\n"
     yield f'up{{job="kubelet",node="{node}",instance="{address.removesuffix(":9100")}:10250"}} 1 {second}\n'
-    yield f'kube_node_status_allocatable{{node="{node}",resource="cpu"}} {4 * number} {second}\n'
-    yield f'kube_node_status_allocatable{{node="{node}",resource="memory"}} {number * 10**10} {second}\n'
-    yield f'kube_node_spec_unschedulable{{node="{node}"}} {int(number == 1)} {second}\n'
+    api = f'job="kube-state-metrics",namespace="monitoring",node="{node}"'
+    yield f'kube_node_status_allocatable{{{api},resource="cpu"}} {4 * number} {second}\n'
+    yield f'kube_node_status_allocatable{{{api},resource="memory"}} {number * 10**10} {second}\n'
+    yield f"kube_node_spec_unschedulable{{{api}}} {int(number == 1)} {second}\n"
     labels = f'policy="{POLICIES[node]}",node="{node}"'
     yield f"ballast_node_score_percent{{{labels}}} {20 * number} {second}\n"
     # Whatever is scraped can export such a series: it must not name a folder.
@@ -115,5 +116,10 @@ def _stranger(second: int) -> Iterator[str]:
     yield f"ballast_pool_gap_points{{{scraped}}} 99 {second}\n"
     yield f'ballast_node_score_percent{{{scraped},node="n1"}} 99 {second}\n'
     yield f'ballast_refusals_total{{{scraped},reason="NoGain"}} 99 {second}\n'
+    own = 'job="tenant",namespace="tenant",pod="own-exec-1"'
+    yield f'kube_node_status_allocatable{{{own},node="n1",resource="cpu"}} 9000 {second}\n'
+    yield f'kube_node_spec_unschedulable{{{own},node="n2"}} 1 {second}\n'
+    for number in range(1, 6):
+        yield f'kube_pod_info{{{own},node="n{number}"}} 1 {second}\n'
     false = 'exported_namespace="analytics",exported_pod="clicks-exec-5"'
     yield f'ballast_executor_info{{{scraped},{false},node="n1",application="spark-9"}} 1 {second}\n'

@@ -124,6 +124,20 @@ def test_what_other_pods_export_by_the_operators_names_is_left_out(
 
 
 @pytest.mark.usefixtures("spark")
+def test_what_other_pods_export_by_the_names_of_kube_state_metrics_is_left_out(
+    spark: SparkSession, history: Path
+) -> None:
+    """Any scraped pod made nodes larger, cordoned them and was on all of them."""
+    rows = spark.read.parquet(str(history))
+    found = {
+        signal: {(row["node"], row["value"]) for row in rows.where(f"signal = '{signal}'").collect()}
+        for signal in ("nodeAllocatableCores", "nodeUnschedulable")
+    }
+    assert found["nodeAllocatableCores"] == {("n1", 4.0), ("n2", 8.0), ("n3", 12.0)}
+    assert found["nodeUnschedulable"] == {("n1", 1.0), ("n2", 0.0), ("n3", 0.0)}
+    assert rows.where("namespace = 'tenant'").isEmpty()
+
+
 def test_the_command_names_the_namespaces_of_such_pods(
     cluster: FilledPrometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

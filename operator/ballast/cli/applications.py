@@ -158,7 +158,7 @@ def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_lab
     client = access.client(access.connect())
     try:
         seen = look(client, prometheus=prometheus, rack_label=rack_label, clock=time.time)
-        conf = submitted(client)
+        conf = submitted(client, _uses)
     finally:
         client.close()
     problems = [*seen.problems]
@@ -168,13 +168,13 @@ def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_lab
             "configurations are left out, which may name a remote shuffle service or Spark's Kafka connector: "
             f"no right to get configmaps in {where}"
         )
-    read = {key: _settings(text) for key, text in conf.properties.items()}
+    read = conf.properties
     return _Pool(
         seen.snapshot,
         seen.policy,
         tuple(problems),
-        remote_shuffle=frozenset(key for key, each in read.items() if shuffles_remotely(each)),
-        kafka=frozenset(key for key, each in read.items() if reads_kafka(each)),
+        remote_shuffle=frozenset(key for key, each in read.items() if each.remote_shuffle),
+        kafka=frozenset(key for key, each in read.items() if each.kafka),
     )
 
 
@@ -201,6 +201,17 @@ def _zones(text: str | None) -> tuple[str, ...]:
     if not all(zones):
         raise InvalidField("--broker-zones", text or "", "write zones with commas between them, such as eu-1a,eu-1b")
     return zones
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    remote_shuffle: bool
+    kafka: bool
+
+
+def _uses(text: str) -> _Uses:
+    conf = _settings(text)
+    return _Uses(shuffles_remotely(conf), reads_kafka(conf))
 
 
 def _settings(text: str) -> Mapping[str, str]:

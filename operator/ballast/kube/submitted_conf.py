@@ -5,9 +5,11 @@ In client mode there are none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
 
 from ballast.kube import names
 from ballast.kube.client import Client
@@ -16,6 +18,7 @@ from ballast.kube.errors import Forbidden, Invalid, NotFound
 from ballast.kube.kinds import CONFIG_MAP, POD
 from ballast.kube.objects import Query, read_list
 
+T = TypeVar("T")
 _AT_ONCE = 8
 
 
@@ -33,10 +36,10 @@ EXECUTOR_TEMPLATE = Part("pod-template-volume", "podspec-configmap-key")
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """`properties`: the text of spark.properties, by application (`namespace/id`)."""
+class Submitted(Generic[T]):
+    """`properties`: what was read from spark.properties, by application (`namespace/id`)."""
 
-    properties: dict[str, str]
+    properties: dict[str, T]
     denied: frozenset[str] = frozenset()
     """Namespaces whose ConfigMaps may not be read."""
 
@@ -51,28 +54,49 @@ class _Driver:
     def key(self) -> str:
         return f"{self.namespace}/{self.application}"
 
-
-def submitted(client: Client) -> Submitted:
-    """Of all drivers that run in cluster mode. Raises KubeError when pods can't be listed."""
-    found = _read(client, PROPERTIES)
-    denied = frozenset(each.namespace for each, text in found if text is None)
-    return Submitted({each.key: text for each, text in found if text}, denied)
+    @property
+    def place(self) -> tuple[str, str]:
+        """Of the ConfigMap."""
+        return self.namespace, self.config_map
 
 
-def executor_templates(client: Client) -> dict[str, str | None]:
-    """The text by application (`namespace/id`), of those that run in cluster mode with a pod template for executors.
+def submitted(client: Client, read: Callable[[str], T]) -> Submitted[T]:
+    """What `read` makes of the text, of all drivers that run in cluster mode.
+
+    Raises KubeError when pods can't be listed.
+    """
+    found = _read(client, PROPERTIES, read)
+    denied = frozenset(each.namespace for each, value in found if isinstance(value, _Denied))
+    return Submitted({each.key: value for each, value in found if not isinstance(value, _Denied)}, denied)
+
+
+def executor_templates(client: Client, read: Callable[[str], T]) -> dict[str, T | None]:
+    """What `read` makes of the text, by application (`namespace/id`), of those that run in cluster mode with a pod
+    template for executors.
 
     None where the ConfigMap may not be read. Raises KubeError when pods can't be listed.
     """
-    return {each.key: text for each, text in _read(client, EXECUTOR_TEMPLATE)}
+    found = _read(client, EXECUTOR_TEMPLATE, read)
+    return {each.key: None if isinstance(value, _Denied) else value for each, value in found}
 
 
-def _read(client: Client, part: Part) -> list[tuple[_Driver, str | None]]:
+class _Denied(Enum):
+    DENIED = "denied"
+
+
+def _read(client: Client, part: Part, read: Callable[[str], T]) -> list[tuple[_Driver, T | _Denied]]:
+    """Each ConfigMap is read once, and its text is not kept: thousands of pods may name one of a megabyte."""
     query = Query(POD, labels=f"{names.SPARK_ROLE}=driver", fields="status.phase!=Succeeded,status.phase!=Failed")
     drivers = [each for each in read_list(client, query, lambda pod: _driver(pod, part)).items if each is not None]
+    places = sorted({each.place for each in drivers})
+
+    def made(place: tuple[str, str]) -> T | _Denied:
+        text = _text(client, place, part)
+        return _Denied.DENIED if text is None else read(text)
+
     with ThreadPoolExecutor(_AT_ONCE) as readers:
-        texts = readers.map(lambda each: _text(client, each, part), drivers)
-        return list(zip(drivers, texts, strict=True))
+        values = dict(zip(places, readers.map(made, places), strict=True))
+    return [(each, values[each.place]) for each in drivers]
 
 
 def _driver(pod: JSON, part: Part) -> _Driver | None:
@@ -88,10 +112,11 @@ def _config_maps(pod: JSON, part: Part) -> Iterator[str]:
             yield source["name"]
 
 
-def _text(client: Client, driver: _Driver, part: Part) -> str | None:
-    """Empty where there is no such text; None where the ConfigMap may not be read."""
+def _text(client: Client, place: tuple[str, str], part: Part) -> str | None:
+    """`place`: namespace and name. Empty where there is no such text; None where the ConfigMap may not be read."""
     try:
-        found = client.get(CONFIG_MAP, driver.config_map, namespace=driver.namespace)
+        namespace, name = place
+        found = client.get(CONFIG_MAP, name, namespace=namespace)
     except Forbidden:
         return None
     except (NotFound, Invalid):

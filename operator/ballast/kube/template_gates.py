@@ -76,10 +76,10 @@ def gated_pods(client: Client) -> list[GatedPod]:
 
 def template_gates(client: Client, gated: Iterable[GatedPod]) -> TemplateGates:
     """Of the applications that run. In client mode only gated executors tell. Raises KubeError."""
-    templates = executor_templates(client)
+    templates = executor_templates(client, _has_gate)
     found = {pod.application for pod in gated if pod.by_template}
-    found |= {name for name, text in templates.items() if text is not None and _has_gate(text)}
-    not_read = {name for name, text in templates.items() if text is None}
+    found |= {name for name, has_gate in templates.items() if has_gate}
+    not_read = {name for name, has_gate in templates.items() if has_gate is None}
     return TemplateGates(tuple(sorted(found)), tuple(sorted(not_read - found)))
 
 

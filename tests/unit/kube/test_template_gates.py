@@ -130,6 +130,27 @@ def test_an_application_is_named_if_its_executors_come_with_the_gate(
     assert looked(tmp_path, pods, template) == found
 
 
+def test_a_template_that_many_drivers_name_is_read_once(tmp_path: Path) -> None:
+    """500 pods of one user that named a ConfigMap of a megabyte took half a gigabyte of the command's memory."""
+    pods = [driver(f"spark-{number}", volumes=with_template()["spec"]["volumes"]) for number in range(20)]
+    asked: list[str] = []
+
+    with scripted() as script:
+
+        def answer(request: Asked) -> Answer:
+            if "/configmaps/" in request.path:
+                asked.append(request.path)
+                return holding(GATED)
+            return Answer(body={"items": pods if "spark-role" in request.path else [], "metadata": {}})
+
+        script.by = answer
+        client = script.client(tmp_path)
+        found = template_gates(client, [])
+        client.close()
+    assert len(found.found) == len(pods)
+    assert len(asked) == 1
+
+
 def test_people_are_told_of_both_kinds_and_of_nothing_else() -> None:
     assert TemplateGates().warnings() == []
     found, unread = TemplateGates(("a/one", "a/two"), ("b/three",)).warnings()

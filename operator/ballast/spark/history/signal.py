@@ -109,46 +109,64 @@ def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
             yield Signal(name, Subject.EXECUTOR, f"sum by (namespace, pod) ({query})", meaning)
 
 
+# Any pod that Prometheus scrapes may export what kube-state-metrics exports of nodes and pods. kube-prometheus-stack
+# gives kube-state-metrics its own job. Elsewhere what pods of one namespace export of a node stays apart from what
+# others do: recordings leave out values that contradict each other.
+
+_FROM_API = {Preset.KUBE_PROMETHEUS_STACK: 'job="kube-state-metrics",', Preset.CADVISOR: ""}
+_NODE = 'node=~".{1,253}"'
+_MOST_OF_POD = 2
+"""Series of a pod that say where it is, and of which application: more than one contradict each other."""
+
+
+def _of_pod(query: str) -> str:
+    return f"topk by (namespace, pod) ({_MOST_OF_POD}, {query})"
+
+
 def _capacity(preset: Preset) -> Iterator[Signal]:
     cpus = 'node_cpu_seconds_total{job="node-exporter",mode="idle"}'
     cores = {
         Preset.KUBE_PROMETHEUS_STACK: f"count by (node, instance) ({cpus})",
-        Preset.CADVISOR: "max by (node, instance) (machine_cpu_cores)",
+        Preset.CADVISOR: 'max by (node, instance) (machine_cpu_cores{pod=""})',
     }
     memory = {
         Preset.KUBE_PROMETHEUS_STACK: 'max by (node, instance) (node_memory_MemTotal_bytes{job="node-exporter"})',
-        Preset.CADVISOR: "max by (node, instance) (machine_memory_bytes)",
+        Preset.CADVISOR: 'max by (node, instance) (machine_memory_bytes{pod=""})',
     }
     yield Signal("nodeCores", Subject.NODE, cores[preset], "cores of the machine")
     yield Signal("nodeMemoryCapacity", Subject.NODE, memory[preset], "bytes of the machine")
-    allocatable = 'max by (node) (kube_node_status_allocatable{resource="%s"})'
+    chosen = f"{_FROM_API[preset]}{_NODE}"
+    allocatable = f'max by (namespace, node) (kube_node_status_allocatable{{{chosen},resource="%s"}})'
     yield Signal("nodeAllocatableCores", Subject.NODE, allocatable % "cpu", "cores that pods can request")
     yield Signal("nodeAllocatableMemory", Subject.NODE, allocatable % "memory", "bytes that pods can request")
-    cordoned = "max by (node) (kube_node_spec_unschedulable)"
+    cordoned = f"max by (namespace, node) (kube_node_spec_unschedulable{{{chosen}}})"
     yield Signal("nodeUnschedulable", Subject.NODE, cordoned, "1 while the node is cordoned, else 0")
 
 
 def _placements(preset: Preset, operator: str) -> Iterator[Signal]:
-    info = _executor_info(operator)
+    info, source = _executor_info(operator), _FROM_API[preset]
+    pods = f'{source}pod=~".+-exec-[0-9]+"'
+    located = _of_pod(f"group by (namespace, pod, node) (kube_pod_info{{{pods},{_NODE}}})")
+    named = f'{source}label_spark_role="executor",label_spark_app_selector=~".{{0,63}}"'
+    labeled = _of_pod(f"group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{{{named}}})")
+    known = f"kube_pod_info{{{source.rstrip(',')}}}"
     containers = _STACK_CONTAINERS if preset is Preset.KUBE_PROMETHEUS_STACK else _CONTAINERS
     yield Signal(
         "placement",
         Subject.EXECUTOR,
         # Where kube-state-metrics reports pods, a container that Prometheus has not forgotten yet is gone.
-        'group by (namespace, pod, node) (kube_pod_info{pod=~".+-exec-[0-9]+",node!=""})'
-        f" or group by (namespace, pod, node) ({info}) unless on (namespace) kube_pod_info"
+        f"{located} or group by (namespace, pod, node) ({info}) unless on (namespace) {known}"
         f" or group by (namespace, pod, node, instance) (container_memory_working_set_bytes{{{containers}}})"
-        f" unless on (namespace) kube_pod_info unless on (namespace) {info}",
+        f" unless on (namespace) {known} unless on (namespace) {info}",
         "1 while the executor is on the node",
     )
-    requests = 'sum by (namespace, pod) (kube_pod_container_resource_requests{pod=~".+-exec-[0-9]+",resource="%s"})'
+    requests = f'sum by (namespace, pod) (kube_pod_container_resource_requests{{{pods},resource="%s"}})'
     yield Signal("executorRequestCores", Subject.EXECUTOR, requests % "cpu", "cores requested")
     yield Signal("executorRequestMemory", Subject.EXECUTOR, requests % "memory", "bytes requested")
     yield Signal(
         "executorApplication",
         Subject.EXECUTOR,
-        'group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{label_spark_role="executor"})'
-        " or on (namespace, pod) label_replace("
+        f"{labeled} or on (namespace, pod) label_replace("
         f"group by (namespace, pod, application) ({info}),"
         ' "label_spark_app_selector", "$1", "application", "(.*)")',
         "1; `detail` is the application's id",
