@@ -32,6 +32,17 @@ USUAL_LABEL_BYTES = 2 << 10
 DEMAND_BYTES = 4 << 20
 """Of what one namespace's pods demand of nodes, each template once. Kept, it takes about five times as much."""
 
+OF_ALL = 4
+"""All namespaces together may have so many times as much as one. Beyond that, each may have half of its equal part: one
+user may have many namespaces.
+"""
+
+
+def _fits(used: Counter[str], namespace: str, size: int, *, most: int) -> bool:
+    own, whole = used[namespace] + size, OF_ALL * most
+    spaces = len(used) + (namespace not in used)
+    return own <= most and (used.total() + size <= whole or 2 * own * spaces <= whole)
+
 
 @dataclass(frozen=True, slots=True)
 class Excess:
@@ -52,7 +63,7 @@ class Excess:
 class Quota:
     """Not thread-safe: callers hold the lock of the store that the objects are in.
 
-    `most`: of each namespace; `limit`: the same in words.
+    `most`: of each namespace, and OF_ALL times as much of all together; `limit`: the same in words.
     """
 
     def __init__(self, kind: Kind, most: int, limit: str) -> None:
@@ -67,11 +78,17 @@ class Quota:
         """Objects that are refused, by namespace."""
         self._freed: set[str] = set()
         """Namespaces with such objects that use less than when `retriable` was last called."""
+        self._crowded_out: set[str] = set()
+        """Uids of those that are refused because of what other namespaces use."""
+        self._has_room = False
+        """Any namespace uses less than when `retriable` was last called, and there are such objects."""
 
     def admit(self, uid: str, *, namespace: str, name: str, size: int) -> bool:
         """Whether an object of that size is within the quota. Its size replaces the one that it had before."""
         self.remove(uid)
-        if self._used[namespace] + size > self._most:
+        if not _fits(self._used, namespace, size, most=self._most):
+            if self._used[namespace] + size <= self._most:
+                self._crowded_out.add(uid)
             self._refused[uid] = namespace, name
             self._refusals[namespace] += 1
             return False
@@ -87,6 +104,7 @@ class Quota:
     def remove(self, uid: str) -> None:
         if uid in self._refused:
             self._forget_refusal(*self._refused.pop(uid))
+            self._crowded_out.discard(uid)
         if uid not in self._admitted:
             return
         namespace, size = self._admitted.pop(uid)
@@ -95,6 +113,7 @@ class Quota:
             del self._used[namespace]
         if namespace in self._refusals:
             self._freed.add(namespace)
+        self._has_room = bool(self._crowded_out)
 
     def _forget_refusal(self, namespace: str, _: str) -> None:
         self._refusals[namespace] -= 1
@@ -108,9 +127,15 @@ class Quota:
             self.remove(uid)
 
     def retriable(self) -> frozenset[str]:
-        """Uids of refused objects in namespaces that use less than when this was last called."""
+        """Uids of refused objects in namespaces that use less than when this was last called.
+
+        Also of those that were refused because of other namespaces, if one of these uses less.
+        """
         found = frozenset(uid for uid, (namespace, _) in self._refused.items() if namespace in self._freed)
+        if self._has_room:
+            found |= self._crowded_out
         self._freed.clear()
+        self._has_room = False
         return found
 
     def excesses(self) -> tuple[Excess, ...]:
@@ -118,7 +143,11 @@ class Quota:
         first: dict[str, tuple[str, str]] = {}
         for uid, (namespace, name) in self._refused.items():
             first[namespace] = min(first.get(namespace, (name, uid)), (name, uid))
-        return tuple(Excess(self._kind, each, *first[each], self._limit) for each in sorted(first))
+        return tuple(Excess(self._kind, each, *first[each], self._limit_of(first[each][1])) for each in sorted(first))
+
+    def _limit_of(self, uid: str) -> str:
+        of_all = f"their part of what all namespaces may have ({OF_ALL} times {self._limit})"
+        return of_all if uid in self._crowded_out else self._limit
 
 
 class TopologyQuota(Quota):
@@ -169,6 +198,7 @@ class EndedQuota(Quota):
 class TemplateQuota:
     """For values that pods of one template share, by namespace: each counts once, as long as a pod has it.
 
+    `most`: as in Quota.
     Not thread-safe: callers hold the lock of the store that the pods are in.
     """
 
@@ -181,7 +211,7 @@ class TemplateQuota:
 
     def admits(self, namespace: str, value: object, size: int) -> bool:
         """Whether the value, of that size, is known or within the quota."""
-        return (namespace, id(value)) in self._sizes or self._used[namespace] + size <= self._most
+        return (namespace, id(value)) in self._sizes or _fits(self._used, namespace, size, most=self._most)
 
     def add(self, namespace: str, value: object, size: int) -> None:
         """A pod has it."""

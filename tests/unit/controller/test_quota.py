@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ballast.controller.quota import Quota
+from ballast.controller.quota import OF_ALL, Quota, TemplateQuota
 from ballast.kube import kinds
 
 
@@ -29,5 +29,31 @@ def test_namespaces_whose_objects_come_and_go_leave_nothing_behind() -> None:
         assert not admitted(quota, two, f"n{number}")
         quota.remove(one)
         quota.remove(two)
-    kept = (quota._admitted, quota._used, quota._refused, quota._refusals, quota._freed)
+    kept = (quota._admitted, quota._used, quota._refused, quota._refusals, quota._freed, quota._crowded_out)
     assert not any(kept)
+
+
+def test_many_namespaces_together_have_four_times_as_much_as_one_and_each_its_equal_part() -> None:
+    """A user with 19 namespaces filled the memory with topologies, 21 MiB of each."""
+    quota = Quota(kinds.POD, 100, "100")
+    held = {f"evil-{number}": sum(admitted(quota, f"{number}-{i}", f"evil-{number}", 10) for i in range(20)) * 10
+            for number in range(40)}  # fmt: skip
+    assert max(held.values()) == 100
+    assert sum(held.values()) < 100 * OF_ALL * 2
+    assert admitted(quota, "mine", "victim", 400 // 82)
+    assert not admitted(quota, "more", "victim", 10)
+    assert "in victim beyond their part of what all namespaces may have (4 times 100)" in str(quota.excesses()[-1])
+    assert quota.retriable() == frozenset()
+    quota.remove("0-0")
+    assert "more" in quota.retriable()
+
+
+def test_templates_of_many_namespaces_are_bounded_as_well() -> None:
+    quota, values = TemplateQuota(100), [[number] for number in range(400)]
+    kept = 0
+    for number, value in enumerate(values):
+        if quota.admits(f"n{number}", value, 20):
+            quota.add(f"n{number}", value, 20)
+            kept += 20
+    assert kept == 100 * OF_ALL
+    assert quota.admits("n0", values[0], 20)
