@@ -10,7 +10,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON, micro_text
 from ballast.kube.errors import KubeError, NotFound
@@ -31,6 +33,8 @@ _BURST, _REFILL_SECONDS = 25, 1.0
 """Events that the objects of one namespace may bring about at once, and until they may bring about one more."""
 _MOST_ALLOWANCES = 10_000
 _HUSH_SECONDS = 10.0
+_PATIENCE_SECONDS = 0.5
+"""With an Event about a namespace whose webhook is slow: those about others wait behind it."""
 """Nothing is posted for so long after the server had no time for an event: executors wait while it is asked."""
 
 
@@ -172,6 +176,7 @@ class QueuedEventRecorder(EventRecorder):
         self._queued: Counter[str] = Counter()
         """How many wait, by namespace."""
         self._counting = threading.Lock()
+        self._bulkhead = Bulkhead(1, seconds=_PATIENCE_SECONDS)
         self._thread = threading.Thread(target=self._drain, name="events", daemon=True)
         self._thread.start()
 
@@ -189,13 +194,19 @@ class QueuedEventRecorder(EventRecorder):
         self._thread.join(within_seconds)
 
     def _drain(self) -> None:
-        while (notice := self._waiting.get()) is not None:
+        for number in itertools.count():
+            if (notice := self._waiting.get()) is None:
+                return
+            namespace = notice.regarding.namespace or ""
             with self._counting:
-                self._queued -= Counter((notice.regarding.namespace or "",))
-            try:
-                super().post(notice)
-            except Exception:  # noqa: BLE001 -- it is logged, and the thread goes on with the next notice
-                _LOG.exception("an event was lost")
+                self._queued -= Counter((namespace,))
+            self._bulkhead.one(partial(self._posted_or_lost, notice), key=str(number), namespace=namespace)
+
+    def _posted_or_lost(self, notice: Notice) -> None:
+        try:
+            super().post(notice)
+        except Exception:  # noqa: BLE001 -- it is logged, and the thread goes on with the next notice
+            _LOG.exception("an event was lost")
 
 
 def _within(seconds: float, since: float | None, now: float) -> bool:

@@ -118,6 +118,30 @@ def test_a_notice_that_brings_about_an_unforeseen_error_does_not_keep_back_the_n
     assert len(script.asked) == 1
 
 
+def test_events_about_a_slow_namespace_keep_back_none_about_others(tmp_path: Path) -> None:
+    """A webhook may take as long as it likes for each of them."""
+    let, theirs = threading.Event(), threading.Event()
+
+    def slowly(asked: Asked) -> Answer:
+        if asked.body["metadata"]["namespace"] == "slow":
+            let.wait(20)
+        else:
+            theirs.set()
+        return OK
+
+    with scripted(OK) as script:
+        script.by = slowly
+        recorder = QueuedEventRecorder(
+            script.client(tmp_path), instance="one", clock=lambda: 1_800_000_000.0, on_error=lambda _: None
+        )
+        for number in range(20):
+            recorder.post(notice(number, "slow"))
+        recorder.post(notice(1))
+        assert theirs.wait(15)
+        let.set()
+        recorder.close(within_seconds=30)
+
+
 def test_thousands_of_notices_of_one_namespace_leave_room_for_those_of_others(tmp_path: Path) -> None:
     let = threading.Event()
 
