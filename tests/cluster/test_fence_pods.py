@@ -193,8 +193,11 @@ def test_a_pod_that_its_gate_holds_is_nominated_and_the_nomination_is_changed_an
         assert answer.body["status"].get("nominatedNodeName") == node
 
 
-def test_a_nomination_is_cleared_once_the_pod_is_released(chart: Installation, operator: Caller) -> None:
-    pod = nominated(chart, created(chart, executor(gates=[FOREIGN])))
+@pytest.mark.parametrize("role", ["executor", None], ids=["an executor", "relabeled by its author"])
+def test_a_nomination_is_cleared_once_the_pod_is_released(
+    chart: Installation, operator: Caller, role: str | None
+) -> None:
+    pod = nominated(chart, created(chart, executor(gates=[FOREIGN], role=role)))
     answer = status(operator, pod, CLEAR)
     assert answer.ok, answer.message
     assert "nominatedNodeName" not in answer.body["status"]
@@ -227,8 +230,7 @@ def test_nothing_else_of_the_status_is_its_to_change(
     ("pod", "change"),
     [
         pytest.param(executor(gates=[FOREIGN]), add(NOMINATED, "n2"), id="released: another node"),
-        pytest.param(executor(gates=[FOREIGN], role="driver"), CLEAR, id="a driver"),
-        pytest.param(executor(gates=[FOREIGN], role=None), CLEAR, id="not of Spark"),
+        pytest.param(executor(gates=[FOREIGN], role="driver"), add(NOMINATED, "n2"), id="a driver"),
     ],
 )
 def test_a_pod_without_its_gate_is_not_its_to_nominate(

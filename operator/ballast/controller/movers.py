@@ -338,12 +338,13 @@ class Movers:
         pod = context.pods.get(pin.uid)
         if pod is None or pod.held is None:
             return
-        outcome = nomination.nominate(self._client, pod, pin.node)
-        self._telemetry.count_write("nomination", outcome)
-        if isinstance(outcome, actions.Changed | actions.Vanished):
-            return
-        if isinstance(outcome, nomination.Nominated):
-            pod = outcome.pod
+        if not pod.awaits_objects:
+            outcome = nomination.nominate(self._client, pod, pin.node)
+            self._telemetry.count_write("nomination", outcome)
+            if isinstance(outcome, actions.Changed | actions.Vanished):
+                return
+            if isinstance(outcome, nomination.Nominated):
+                pod = outcome.pod
         by_other_pods = pod.executor is not None and pod.executor.by_other_pods
         self._release(pod, pin.node, Pin.NONE if by_other_pods else pin.pin, each, context)
 

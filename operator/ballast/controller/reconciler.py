@@ -145,6 +145,7 @@ class Reconciler:
         if due is None:
             return self._clock()
         due.append(self._release_strays(objects))
+        due.append(self._clear_strays(objects))
         due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
         self._forget_all_but({read.resource.metadata.name for read in objects.policies})
         due.append(self._parts.reporter.conclude(self._release_due))
@@ -201,6 +202,16 @@ class Reconciler:
         self._parts.actuator.release_strays(strays, self._failed)
         self._confirmed &= {pod.uid for pod in gated}
         return None
+
+    def _clear_strays(self, objects: ClusterObjects) -> float | None:
+        """Clear the nominations of pods that no pass has seen; returns when to go on if there are too many.
+
+        kube-scheduler would keep the room of their nodes for good. A user may have taken an executor's labels away, or
+        its policy is gone. A gated pod loses its nomination when it is released, unless it is being deleted.
+        """
+        nominated = [pod for pod in objects.lists.pods if pod.nominated is not None and pod.uid not in self._seen]
+        strays = [pod for pod in nominated if pod.held is None or pod.leaving]
+        return None if self._parts.actuator.clear_strays(strays) else self._clock() + _REST_SECONDS
 
     def _forget_all_but(self, policies: set[str]) -> None:
         for name in self._kept.keys() - policies:

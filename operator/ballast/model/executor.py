@@ -115,6 +115,9 @@ class Executor:
         if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.awaits_objects:
             return False
         since = self.unschedulable_since
+        if since is None and self.nominated is not None:
+            # kube-scheduler keeps the room: it may wait ten minutes for a volume before it binds the pod.
+            return True
         if since is None:
             since = max(self.created_at, self.pinned_at or 0.0)
         # A time far in the future is none: a user may write into managedFields when the pod was pinned.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ballast.model import Levels, Pin, Placement, Snapshot
+from ballast.model import Executor, Levels, Phase, Pin, Placement, Snapshot
 from ballast.moves.arriving import NOMINATED_SECONDS
 
 
@@ -25,7 +25,8 @@ def scored_nodes(nodes: int) -> int:
 def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, levels: Levels) -> tuple[Placement, ...]:
     """Nominate executors where kube-scheduler may not look at their node, or others are about to take its room.
 
-    A nomination to another node, as an operator that crashed leaves it, is replaced, too.
+    A nomination to another node, as an operator that crashed leaves it, is replaced, too. An executor that waits for
+    a ResourceClaim or PodGroup is not nominated: these need not exist, and kube-scheduler would keep the room for good.
     """
     if not any(placement.node is not None for placement in placements):
         return placements
@@ -34,7 +35,11 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
     before = {executor.uid for executor in snapshot.executors if executor.nominated is not None}
     scored = scored_nodes(len(snapshot.nodes))
 
+    doubtful = {executor.uid for executor in snapshot.executors if executor.awaits_objects}
+
     def matters(placement: Placement) -> bool:
+        if placement.uid in doubtful:
+            return False
         choice = sizes[placement.location[: depths[placement.pin]]]
         return choice > scored or snapshot.contended or bool(snapshot.pending) or placement.uid in before
 
@@ -44,15 +49,25 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
 def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...], float | None]:
     """The uids of executors whose nomination is to be cleared, and when the next one may be.
 
+    At once for executors that are being deleted, which finalizers may keep for good, and for those that have been
+    released and that kube-scheduler need not try.
+
     Karpenter provides no node for a pod that is nominated, and kube-scheduler keeps the room of its node. Moves clear
     those of their replacements themselves. A time far in the future is overdue, too: a user may write into
     managedFields when the pod was pinned.
     """
+    aimless = {executor.uid for executor in snapshot.executors if executor.nominated and _keeps_room_in_vain(executor)}
     of_moves = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
     since = [
         (executor.unschedulable_since, executor.uid)
         for executor in snapshot.executors
         if executor.nominated and executor.unschedulable_since is not None and executor.uid not in of_moves
     ]
-    overdue = tuple(sorted(uid for at, uid in since if abs(now - at) >= NOMINATED_SECONDS))
-    return overdue, min((at + NOMINATED_SECONDS for at, _ in since if abs(now - at) < NOMINATED_SECONDS), default=None)
+    overdue = aimless.union(uid for at, uid in since if abs(now - at) >= NOMINATED_SECONDS)
+    return tuple(sorted(overdue)), min(
+        (at + NOMINATED_SECONDS for at, _ in since if abs(now - at) < NOMINATED_SECONDS), default=None
+    )
+
+
+def _keeps_room_in_vain(executor: Executor) -> bool:
+    return executor.phase is Phase.LEAVING or (executor.phase is Phase.PENDING and executor.awaits_objects)

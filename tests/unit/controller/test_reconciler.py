@@ -33,7 +33,7 @@ from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.unit.controller.stage import NOW, move
-from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, driver, executor, node
+from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, driver, executor, node
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
@@ -283,6 +283,35 @@ def test_a_user_who_changes_an_object_all_the_time_keeps_no_reconcile_from_its_e
     assert topologies_told(script) == ["web/t0"]
     assert [asked for asked in script.writes if "/executormoves/orphaned/status" in asked.path]
     assert released(script) == BOTH
+
+
+@pytest.mark.parametrize(
+    ("changes", "cleared"),
+    [
+        pytest.param({}, True, id="no executor any more"),
+        pytest.param({"gates": [GATE], "deleted": True}, True, id="gated, and being deleted"),
+        pytest.param({"by": NOMINATED_BY_ANOTHER}, False, id="nominated by kube-scheduler"),
+    ],
+)
+def test_a_nomination_of_a_pod_that_no_policy_places_is_cleared(
+    server: tuple[Server, Scripted], tmp_path: Path, *, changes: dict[str, Any], cleared: bool
+) -> None:
+    """Its author has taken its labels away: kube-scheduler would keep the room of its node for good."""
+    found, script = server
+    by = changes.get("by", NOMINATED_BY_US)
+    pod = executor(
+        7, application="stray", namespace="ads", node=None, gates=changes.get("gates", []),
+        status={"phase": "Pending", "nominatedNodeName": "node-ads"}, managed_fields=[by],
+    )  # fmt: skip
+    pod["metadata"]["labels"]["spark-role"] = "other"
+    if changes.get("deleted"):
+        pod["metadata"]["deletionTimestamp"] = LONG_AGO
+    found.lists["pods"].append(pod)
+    found.refused = {f"/pods/{team}-exec-1/status": Answer(404) for team in TEAMS}
+    found.refused["/pods/stray-exec-7/status"] = Answer(body=pod)
+    one_round(script, tmp_path)
+    written = [asked.body[-1] for asked in script.writes if "/pods/stray-exec-7/status" in asked.path]
+    assert written == ([{"op": "remove", "path": "/status/nominatedNodeName"}] if cleared else [])
 
 
 def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[Server, Scripted], tmp_path: Path) -> None:

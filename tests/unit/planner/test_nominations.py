@@ -60,6 +60,15 @@ def test_an_executor_is_nominated_to_its_node(snapshot: Snapshot, pin: Pin, *, n
     assert found == replace(chosen, nominated=nominated)
 
 
+def test_an_executor_that_kube_scheduler_need_not_try_is_not_nominated() -> None:
+    """Its ResourceClaim need not exist: kube-scheduler would keep the room of the node for good."""
+    waiting = replace(gated("e-1"), awaits_objects=True)
+    snapshot = wide_pool(3, executors=(waiting,), contended=True)
+    chosen = Placement("team/e-1", waiting.uid, "n001", ("z1", "r0", "n001"), Pin.ZONE)
+    assert with_nominations((chosen,), snapshot, LEVELS) == (chosen,)
+    assert with_nominations((chosen,), replace(snapshot, executors=(gated("e-1"),)), LEVELS)[0].nominated
+
+
 def test_an_executor_without_a_node_is_not_nominated() -> None:
     nowhere = Placement("team/e-1", "uid-e-1", None, (), Pin.NONE, Reason.NO_ROOM)
     assert with_nominations((nowhere,), wide_pool(101), LEVELS) == (nowhere,)
@@ -98,7 +107,7 @@ def test_an_executor_that_is_placed_takes_the_room_that_its_earlier_nomination_k
 
 
 def unbound(**changes: Any) -> Snapshot:
-    executor = an_executor("e-1", phase=Phase.PENDING, node=None, nominated="a", **changes)
+    executor = replace(an_executor("e-1", phase=Phase.PENDING, node=None, nominated="a"), **changes)
     return a_snapshot(a_node("a"), a_node("b"), executors=(executor,))
 
 
@@ -109,6 +118,10 @@ def unbound(**changes: Any) -> Snapshot:
         pytest.param(unbound(unschedulable_since=NOW - 4.0), False, NOW + 1.0, id="none within five seconds"),
         pytest.param(unbound(unschedulable_since=NOW - 5.0), True, None, id="an autoscaler must see the pod"),
         pytest.param(unbound(unschedulable_since=NOW + 3600.0), True, None, id="its author made up the time"),
+        pytest.param(unbound(awaits_objects=True), True, None, id="its ResourceClaim need not exist"),
+        pytest.param(
+            unbound(phase=Phase.LEAVING), True, None, id="it is being deleted, and a finalizer may keep it for good"
+        ),
         pytest.param(
             replace(
                 unbound(unschedulable_since=NOW - 5.0),
@@ -126,3 +139,11 @@ def test_a_nomination_that_came_to_nothing_is_overdue(
     decided, _ = plan(snapshot, a_policy(), Memory(), NOW)
     assert decided.overdue_nominations == ((snapshot.executors[0].uid,) if overdue else ())
     assert decided.wake_at == wake_at
+
+
+def test_an_executor_whose_volume_does_not_come_counts_as_long_as_kube_scheduler_keeps_its_room() -> None:
+    """For up to ten minutes kube-scheduler waits for the volume, and says nothing of the pod."""
+    (executor,) = unbound(created_at=NOW - 500.0).executors
+    assert executor.about_to_be_bound(NOW)
+    assert not replace(executor, nominated=None).about_to_be_bound(NOW)
+    assert not replace(executor, unschedulable_since=NOW - 300.0).about_to_be_bound(NOW)
