@@ -27,6 +27,7 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
 
     A nomination to another node, as an operator that crashed leaves it, is replaced, too. An executor that waits for
     a ResourceClaim or PodGroup is not nominated: these need not exist, and kube-scheduler would keep the room for good.
+    Nor are further executors of a namespace of which kube-scheduler can't bind one where Ballast saw room.
     """
     if not any(placement.node is not None for placement in placements):
         return placements
@@ -35,7 +36,8 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
     before = {executor.uid for executor in snapshot.executors if executor.nominated is not None}
     scored = scored_nodes(len(snapshot.nodes))
 
-    doubtful = {executor.uid for executor in snapshot.executors if executor.awaits_objects}
+    misjudged = {executor.namespace for executor in snapshot.executors if _misjudged(executor)}
+    doubtful = {each.uid for each in snapshot.executors if each.awaits_objects or each.namespace in misjudged}
 
     def matters(placement: Placement) -> bool:
         if placement.uid in doubtful:
@@ -71,3 +73,13 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
 
 def _keeps_room_in_vain(executor: Executor) -> bool:
     return executor.phase is Phase.LEAVING or (executor.phase is Phase.PENDING and executor.awaits_objects)
+
+
+def _misjudged(executor: Executor) -> bool:
+    """Whether kube-scheduler found no node for it, although Ballast had found one.
+
+    It asks for something that Ballast does not look at, such as a volume. Its author may create it again and again, and
+    kube-scheduler would keep the room of each nomination until Ballast clears it.
+    """
+    chosen = executor.nominated is not None or executor.pinned or executor.by_other_pods
+    return executor.node is None and executor.unschedulable_since is not None and chosen

@@ -69,6 +69,28 @@ def test_an_executor_that_kube_scheduler_need_not_try_is_not_nominated() -> None
     assert with_nominations((chosen,), replace(snapshot, executors=(gated("e-1"),)), LEVELS)[0].nominated
 
 
+@pytest.mark.parametrize(
+    ("changes", "nominated"),
+    [
+        pytest.param({"nominated": "n000"}, False, id="nominated"),
+        pytest.param({"pinned": True}, False, id="tied to a zone"),
+        pytest.param({"by_other_pods": True}, False, id="near other pods"),
+        pytest.param({}, True, id="not where Ballast found no node either"),
+        pytest.param({"pinned": True, "namespace": "other"}, True, id="of another namespace"),
+        pytest.param({"pinned": True, "unschedulable_since": None}, True, id="not tried yet"),
+    ],
+)
+def test_no_executor_is_nominated_next_to_one_that_could_not_be_bound_where_ballast_saw_room(
+    changes: dict[str, Any], *, nominated: bool
+) -> None:
+    """Its volume need not exist, and it may be created again and again: each nomination would keep a node's room."""
+    stuck = replace(an_executor("e-9", phase=Phase.PENDING, node=None, unschedulable_since=NOW - 1.0), **changes)
+    snapshot = wide_pool(3, executors=(stuck, gated("e-1")), contended=True)
+    chosen = Placement("team/e-1", gated("e-1").uid, "n001", ("z1", "r0", "n001"), Pin.ZONE)
+    (found,) = with_nominations((chosen,), snapshot, LEVELS)
+    assert found.nominated == nominated
+
+
 def test_an_executor_without_a_node_is_not_nominated() -> None:
     nowhere = Placement("team/e-1", "uid-e-1", None, (), Pin.NONE, Reason.NO_ROOM)
     assert with_nominations((nowhere,), wide_pool(101), LEVELS) == (nowhere,)
