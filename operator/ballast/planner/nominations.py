@@ -36,7 +36,7 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
     before = {executor.uid for executor in snapshot.executors if executor.nominated is not None}
     scored = scored_nodes(len(snapshot.nodes))
 
-    misjudged = {executor.namespace for executor in snapshot.executors if _misjudged(executor)}
+    misjudged = misjudged_namespaces(snapshot)
     doubtful = {each.uid for each in snapshot.executors if each.awaits_objects or each.namespace in misjudged}
 
     def matters(placement: Placement) -> bool:
@@ -46,6 +46,11 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
         return choice > scored or snapshot.contended or bool(snapshot.pending) or placement.uid in before
 
     return tuple(replace(each, nominated=matters(each)) if each.node is not None else each for each in placements)
+
+
+def misjudged_namespaces(snapshot: Snapshot) -> frozenset[str]:
+    """Namespaces of executors that kube-scheduler finds no node for although Ballast found one, and those known of."""
+    return snapshot.misjudged_namespaces.union(each.namespace for each in snapshot.executors if _misjudged(each))
 
 
 def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...], float | None]:

@@ -33,7 +33,17 @@ from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.unit.controller.stage import NOW, move
-from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, driver, executor, node
+from tests.unit.kube.builders import (
+    CREATED,
+    CREATED_AT,
+    GATE,
+    NOMINATED_BY_ANOTHER,
+    NOMINATED_BY_US,
+    driver,
+    executor,
+    node,
+    pod,
+)
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
@@ -299,19 +309,53 @@ def test_a_nomination_of_a_pod_that_no_policy_places_is_cleared(
     """Its author has taken its labels away: kube-scheduler would keep the room of its node for good."""
     found, script = server
     by = changes.get("by", NOMINATED_BY_US)
-    pod = executor(
+    stray = executor(
         7, application="stray", namespace="ads", node=None, gates=changes.get("gates", []),
         status={"phase": "Pending", "nominatedNodeName": "node-ads"}, managed_fields=[by],
     )  # fmt: skip
-    pod["metadata"]["labels"]["spark-role"] = "other"
+    stray["metadata"]["labels"]["spark-role"] = "other"
     if changes.get("deleted"):
-        pod["metadata"]["deletionTimestamp"] = LONG_AGO
-    found.lists["pods"].append(pod)
+        stray["metadata"]["deletionTimestamp"] = LONG_AGO
+    found.lists["pods"].append(stray)
     found.refused = {f"/pods/{team}-exec-1/status": Answer(404) for team in TEAMS}
-    found.refused["/pods/stray-exec-7/status"] = Answer(body=pod)
+    found.refused["/pods/stray-exec-7/status"] = Answer(body=stray)
     one_round(script, tmp_path)
     written = [asked.body[-1] for asked in script.writes if "/pods/stray-exec-7/status" in asked.path]
     assert written == ([{"op": "remove", "path": "/status/nominatedNodeName"}] if cleared else [])
+
+
+def test_where_kube_scheduler_binds_no_executor_that_ballast_placed_no_other_is_nominated_for_two_minutes(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    """Its author may delete it and create others: kube-scheduler would keep the room of a node for each in turn."""
+    found, script = server
+    unschedulable = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "lastTransitionTime": CREATED,
+    }
+    status = {"phase": "Pending", "nominatedNodeName": "node-ads", "conditions": [unschedulable]}
+    stuck = executor(9, application="ads", namespace="ads", status=status, managed_fields=[NOMINATED_BY_US])
+    waiting = [pod("waiting", namespace=team) for team in TEAMS]
+    found.refused = {f"/pods/{team}-exec-1/status": Answer(404) for team in TEAMS}
+    found.refused["/pods/ads-exec-9/status"] = Answer(404)
+    found.lists["pods"] += [stuck, *waiting]
+    time = Time(1000.0)
+
+    def nominated() -> set[str]:
+        script.asked.clear()
+        reconciler.run()
+        paths = {asked.path.split("?")[0] for asked in script.writes if "/pods/" in asked.path}
+        return {team for team in TEAMS if any(path.endswith(f"/pods/{team}-exec-1/status") for path in paths)}
+
+    with operating(script, tmp_path, monotonic=time) as reconciler:
+        assert nominated() == {"web"}
+        found.lists["pods"].remove(stuck)
+        time.now += 119.0
+        assert nominated() == {"web"}
+        time.now += 2.0
+        assert nominated() == {"ads", "web"}
 
 
 def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[Server, Scripted], tmp_path: Path) -> None:
