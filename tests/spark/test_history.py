@@ -123,7 +123,6 @@ def test_what_other_pods_export_by_the_operators_names_is_left_out(
     assert "clicks-exec-5" not in {row.pod for row in rows}
 
 
-@pytest.mark.usefixtures("spark")
 def test_what_other_pods_export_by_the_names_of_kube_state_metrics_is_left_out(
     spark: SparkSession, history: Path
 ) -> None:
@@ -138,6 +137,7 @@ def test_what_other_pods_export_by_the_names_of_kube_state_metrics_is_left_out(
     assert rows.where("namespace = 'tenant'").isEmpty()
 
 
+@pytest.mark.usefixtures("spark")
 def test_the_command_names_the_namespaces_of_such_pods(
     cluster: FilledPrometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import product
+
 from ballast.controller.quota import OF_ALL, Quota, TemplateQuota
 from ballast.kube import kinds
 
@@ -35,12 +38,15 @@ def test_namespaces_whose_objects_come_and_go_leave_nothing_behind() -> None:
 
 def test_many_namespaces_together_have_four_times_as_much_as_one_and_each_its_equal_part() -> None:
     """A user with 19 namespaces filled the memory with topologies, 21 MiB of each."""
-    quota = Quota(kinds.POD, 100, "100")
-    held = {f"evil-{number}": sum(admitted(quota, f"{number}-{i}", f"evil-{number}", 10) for i in range(20)) * 10
-            for number in range(40)}  # fmt: skip
-    assert max(held.values()) == 100
-    assert sum(held.values()) < 100 * OF_ALL * 2
-    assert admitted(quota, "mine", "victim", 400 // 82)
+    most, namespaces = 100, 40
+    quota = Quota(kinds.POD, most, "100")
+    used: Counter[str] = Counter()
+    for namespace, number in product(range(namespaces), range(20)):
+        used[f"evil-{namespace}"] += 10 * admitted(quota, f"{namespace}-{number}", f"evil-{namespace}", 10)
+    assert max(used.values()) == most
+    assert used.total() < 2 * OF_ALL * most
+    half_of_an_equal_part = OF_ALL * most // (namespaces + 1) // 2
+    assert admitted(quota, "mine", "victim", half_of_an_equal_part)
     assert not admitted(quota, "more", "victim", 10)
     assert "in victim beyond their part of what all namespaces may have (4 times 100)" in str(quota.excesses()[-1])
     assert quota.retriable() == frozenset()
