@@ -249,10 +249,11 @@ class Actuator:
         self._telemetry.predicted_gain.labels(context.name).set(move.gain)
 
     def _create(self, wanted: JSON) -> tuple[JSON, bool] | KubeError:
-        """A quota or the deletion of one namespace must not stop work on the others."""
+        """The move, and whether it was created now; or why not. Raises a KubeError that is the API server's own."""
         try:
             found, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, wanted)
         except KubeError as error:
+            # A quota or the deletion of one namespace must not stop work on the others.
             if error.of_server:
                 raise
             return error
@@ -263,6 +264,7 @@ class Actuator:
     def _conclude(
         self, context: Context, move: PlannedMove, wanted: JSON, answer: tuple[JSON, bool] | KubeError | None
     ) -> None:
+        """`answer`: as `_create` returns it; None where it is late."""
         name, approved = wanted["metadata"]["name"], wanted["spec"]["approved"]
         if answer is None:
             words = f"{name} was not created in time: a webhook of {move.namespace} may be slow"

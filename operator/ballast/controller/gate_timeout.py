@@ -92,7 +92,7 @@ class GateTimeout:
 
     def release(self, pods: Sequence[Pod], *, bounded: bool = True) -> Overdue:
         """`bounded`: without waiting for pods of namespaces about which the API server is slow."""
-        # First of all: places are worked out for no pod that isn't tried.
+        # First, since places are then computed only for pods whose release is tried.
         pods = self._backoff.due(pods)
         if not pods:
             return Overdue()

@@ -41,11 +41,9 @@ NOT_CONFIGURED = MetricsHealth(
 )
 MOST_QUERIES = 5_000
 """Of topologies, in one pass: a namespace may have 100 000."""
-
-
 _MOST_VALUES, _VALUES_OF_EACH = 250_000, 20
-"""In all answers of one reading, and more for each node and pod that it is about: as objects they take half a kilobyte
-each, and what any pod exports may be in the answers, too.
+"""In all answers of one reading, and in addition for each node and pod that it is about. As an object, a value takes
+half a kilobyte, and any pod may export very many.
 """
 
 

@@ -79,7 +79,7 @@ class AmountReader:
         running = _sum(self._container(c, actual.get(c["name"]), feasible=feasible) for c in spec["containers"])
         starting: _Amounts = {}
         sidecars: _Amounts = {}
-        # A pod may have thousands, each with its own resource: of each one, only these resources are looked at.
+        # In linear time: a pod may have thousands of sidecars, each of which requests another resource.
         for container in spec.get("initContainers") or ():
             own = self._container(container, actual.get(container["name"]), feasible=feasible)
             if container.get("restartPolicy") == "Always":

@@ -46,9 +46,9 @@ class _Batch(Generic[T, R]):
 class Bulkhead:
     """Remembers which requests are under way: none is sent again before it has been answered.
 
-    `threads`: how many requests are sent at once; those about slow namespaces come on top: `most_while_slow` of each,
-    and `most_slow` of all together. Threads that are not waited for end with the process. `monotonic`: seconds that are
-    never set back.
+    `threads`: how many requests are sent at once; those about slow namespaces come on top: `most_while_slow` of each
+    (fewer while many are slow), and `most_slow` of all together. Threads that are not waited for end with the process.
+    `monotonic`: seconds that are never set back.
     """
 
     def __init__(

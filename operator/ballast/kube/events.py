@@ -22,8 +22,8 @@ _LOG = logging.getLogger(__name__)
 
 CONTROLLER = "ballast.dev/operator"
 _NOTE_LIMIT_BYTES = 1024
-_LONGEST_NAME = 200
-"""Of the object in the Event's own, in characters."""
+_LONGEST_NAME_CHARACTERS = 200
+"""Of the object, in the Event's own name."""
 _KEPT = 4096
 _MOST_WAITING = 2048
 """Notices that wait to be posted."""
@@ -33,9 +33,9 @@ _BURST, _REFILL_SECONDS = 25, 1.0
 """Events that the objects of one namespace may bring about at once, and until they may bring about one more."""
 _MOST_ALLOWANCES = 10_000
 _HUSH_SECONDS = 10.0
-_PATIENCE_SECONDS = 0.5
-"""With an Event about a namespace whose webhook is slow: those about others wait behind it."""
 """Nothing is posted for so long after the server had no time for an event: executors wait while it is asked."""
+_PATIENCE_SECONDS = 0.5
+"""How long Events about other namespaces wait behind one whose answer is late: a webhook may be slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class EventRecorder:
 
     def _create(self, notice: Notice, now: float) -> None:
         namespace = notice.regarding.namespace or "default"
-        # Cut where a name may end: `-.` is in none.
-        about = notice.regarding.name[:_LONGEST_NAME].rstrip("-.")
+        # No part of a name may end with `-` or `.`, also where it is cut.
+        about = notice.regarding.name[:_LONGEST_NAME_CHARACTERS].rstrip("-.")
         name = f"{about}.{int(now * 1e6):x}-{next(self._numbers):x}"
         body = _event(notice, namespace=namespace, name=name, now=now, instance=self._instance)
         self._client.create(EVENT, body, namespace=namespace, retry_busy=False)

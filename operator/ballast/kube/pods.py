@@ -20,10 +20,9 @@ _LOG = logging.getLogger(__name__)
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
 _UNREAD = Constraints(unread="what it demands of nodes can't be read")
-MOST_GATES = 10
-MOST_CLAIMS = 100
-"""Of one pod. Kubernetes bounds neither gates nor volumes, and any user may create pods: those that wait for a node are
-kept in memory with both.
+MOST_GATES, MOST_CLAIMS = 10, 100
+"""Of one pod that waits for a node, these are kept in memory: Kubernetes bounds neither gates nor volumes, and any user
+may create pods.
 """
 _MOUNTING = Constraints(
     unread=f"it mounts more than {MOST_CLAIMS} claims: Ballast reads none of what it demands of nodes"

@@ -13,27 +13,15 @@ from dataclasses import dataclass, field
 
 from ballast.enums import Preset
 
-# The queries bound what a tenant's pods export: the number of series by namespace, and their length by what a name or
-# an id may be. An answer that is too long could not be read, and all tenants would be without that signal.
-
 _EXPORTED, _MEASURED = "$exported", "$measured"
-"""In the text of a query: the most series of a namespace, of what pods export themselves, and of what is known of nodes
-and pods by their nodes' exporters. The latter are one namespace's, for all nodes.
+"""In the text of a query, these stand for the most series of one namespace: of what pods export about themselves, and
+of what nodes' exporters measure of nodes and pods. Those exporters are in one namespace, for all nodes.
 """
 _MOST_SERIES = {_EXPORTED: 5_000, _MEASURED: 20_000}
 _FEWER_SERIES = ({_EXPORTED: 500, _MEASURED: 5_000}, {_EXPORTED: 50, _MEASURED: 500})
-"""In many namespaces those are still too many for one answer."""
-# No name has a `[` but an IPv6 address: so the values of an answer can be counted before they are read.
-_NAMESPACE = 'namespace=~"[^[]{0,63}"'
-_INSTANCE = 'instance=~"[[]?[^[]{0,300}"'
-_FROM_POD = f'{_NAMESPACE},pod=~"[^[]{{0,253}}"'
-_OF_NODE = f'{_NAMESPACE},node=~"[^[]{{0,253}}",{_INSTANCE}'
-_OF_EXECUTOR = f'{_NAMESPACE},pod=~"[^[]{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
-
-_IDLE = 'mode!~"idle|iowait|steal"'
-_WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
-_INTERFACES = _WIRES.replace("device", "interface")
-_KUBELET = 'job="kubelet",metrics_path="/metrics/cadvisor"'
+"""To be asked for instead, one after the other: with many namespaces the answer may still be too long to be read."""
+_STEPS, _LONGEST_STEP_SECONDS = 20, 15
+"""At so many points of the window, or more often, a value that changes with every batch is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +60,34 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-_STEPS, _LONGEST_STEP_SECONDS = 20, 15
-"""At so many points of the window, or more often, a value that changes with every batch is read."""
+# The queries bound what a tenant's pods export: the number of series by namespace, and their length by what a name or
+# an id may be. An answer that is too long could not be read, and all tenants would be without that signal.
 
-_ID = "[-_.A-Za-z0-9]{1,63}"
-_TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver",{_FROM_POD}'
-_BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
-_NAMED = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
+# Only an IPv6 address has a `[`, so that the values of an answer can be counted before it is read.
+_NAMESPACE = 'namespace=~"[^[]{0,63}"'
+_INSTANCE = 'instance=~"[[]?[^[]{0,300}"'
+_FROM_POD = f'{_NAMESPACE},pod=~"[^[]{{0,253}}"'
+_OF_NODE = f'{_NAMESPACE},node=~"[^[]{{0,253}}",{_INSTANCE}'
+_OF_EXECUTOR = f'{_NAMESPACE},pod=~"[^[]{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
 
 
 def _bounded(query: str, most: str = _EXPORTED) -> str:
     return f"topk by (namespace) ({most}, {query})"
 
 
+# What Spark exports.
+
+_ID = "[-_.A-Za-z0-9]{1,63}"
+_TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver",{_FROM_POD}'
+_BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
+_BY_APPLICATION = "(namespace, pod, application_id)"
+_NAMED = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
+_BATCHES = "batchMilliseconds"
+"""Several values in the window, each of the application's slowest query at that time."""
+
+
 def _rate(metric: str) -> str:
     return f"rate(metrics_executor_{metric}_total{{{_TASK_RUNNER}}}[$window])"
-
-
-_BY_APPLICATION = "(namespace, pod, application_id)"
 
 
 def _by_application(function: str, metric: str, at: str = "") -> str:
@@ -111,8 +109,6 @@ def _ranged(function: str, metric: str) -> str:
 
 
 _TASKS = f"({_BY_TASK_RUNNER} ({_rate('completedTasks')}) > 0)"
-_BATCHES = "batchMilliseconds"
-"""Several values in the window, each of the application's slowest query at that time."""
 
 _SPARK = {
     "executorTaskSeconds": _bounded(f"{_BY_TASK_RUNNER} ({_rate('totalDuration_seconds')}) / {_TASKS}"),
@@ -135,7 +131,13 @@ SHUFFLE = Queries(
 )
 """Bytes per second. Only `report` asks for them, and `snapshot`, for reports about it: no decision depends on them."""
 
+
+# What is measured of nodes, and of executors.
+
 _BY_NODE = "by (namespace, node, instance)"
+_IDLE = 'mode!~"idle|iowait|steal"'
+_WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
+_INTERFACES = _WIRES.replace("device", "interface")
 _EXPORTER = f'job="node-exporter",{_OF_NODE}'
 
 
@@ -175,6 +177,7 @@ _CADVISOR_NODES = {
 }
 
 
+_KUBELET = 'job="kubelet",metrics_path="/metrics/cadvisor"'
 _BY_POD = "by (namespace, pod, instance)"
 """`instance` shows whether a node exports a series about the pod, or the pod exports it about itself."""
 
