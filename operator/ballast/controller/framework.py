@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import msgspec
 
 from ballast.api.version import GROUP, VERSION
 from ballast.kube import kinds
 from ballast.kube.connection import Connection, Tls
-from ballast.kube.document import JSON, PARTS, decoded, parsed
+from ballast.kube.document import JSON, without_managers
 from ballast.kube.kinds import Kind
 
 # kopf, loaded without the Kubernetes client library.
@@ -60,30 +59,10 @@ with _absent("kubernetes"):
 # them, and with them all of kopf.
 
 
-def _read(data: bytes) -> JSON:
-    """A page of a list, or an event of a watch. Each object may be as long as etcd takes, so its managedFields are left
-    out before the next one is read.
-    """
-    parts = decoded(PARTS.decode, data)
-    items, object_ = parts.pop("items", None), parts.pop("object", None)
-    document: JSON = {name: msgspec.json.decode(part) for name, part in parts.items()}
-    if items is not None:
-        document["items"] = [_without_managers(each) for each in msgspec.json.decode(items, type=list[msgspec.Raw])]
-    if object_ is not None:
-        document["object"] = _without_managers(object_)
-    return document
-
-
-def _without_managers(raw: msgspec.Raw) -> JSON:
-    found = parsed(raw)
-    found.get("metadata", {}).pop("managedFields", None)
-    return found
-
-
 class _Json:
     @staticmethod
     def loads(text: str) -> JSON:
-        return _read(text.encode())
+        return without_managers(text.encode())
 
 
 async def _get(url: str, **asked: Any) -> JSON:
@@ -92,7 +71,7 @@ async def _get(url: str, **asked: Any) -> JSON:
         async for piece in response.content.iter_any():
             answer += piece
             _check_length(len(answer))
-        return _read(bytes(answer))
+        return without_managers(bytes(answer))
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.kube.document import LONGEST_FIELDS_BYTES, PAGE, decoded, parsed
+from ballast.kube.document import LONGEST_FIELDS_BYTES, PAGE, decoded, parsed, without_managers
 
 DEEP = [900, 1_000, 2_000, 10_000]
 
@@ -91,6 +91,24 @@ def test_many_managers_have_no_more_fields_than_one() -> None:
 def test_a_long_object_with_short_fields_is_read_as_a_whole() -> None:
     long = with_fields(b'{"f:b":{}}').replace(b"[1]", b"[" + b"1," * LONGEST_FIELDS_BYTES + b"1]")
     assert parsed(long) == json.loads(long)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param(b'{"items":null,"kind":"List"}', {"items": [], "kind": "List"}, id="a list that is null"),
+        pytest.param(
+            b'{"type":"ADDED","object":{"metadata":{"name":"m","managedFields":[{"fieldsV1":{}}]}}}',
+            {"type": "ADDED", "object": {"metadata": {"name": "m"}}},
+            id="an event",
+        ),
+        pytest.param(
+            b'{"type":"ERROR","object":{"code":410}}', {"type": "ERROR", "object": {"code": 410}}, id="an error"
+        ),
+    ],
+)
+def test_lists_and_events_are_read_without_managers(text: bytes, found: dict[str, Any]) -> None:
+    assert without_managers(text) == found
 
 
 SHALLOW = st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
