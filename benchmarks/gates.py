@@ -29,8 +29,9 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import kinds
 from ballast.kube.actions import release_patch
+from ballast.kube.answer import FULL
 from ballast.kube.bulkhead import Bulkhead
-from ballast.kube.client import FULL, METADATA_ONLY, Client, Limits
+from ballast.kube.client import METADATA_ONLY, Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.events import EventRecorder
 from ballast.kube.nomination import Nominated, nominate_many

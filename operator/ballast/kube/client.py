@@ -1,46 +1,35 @@
-"""One connection pool to the API server, speaking JSON. Nothing of the HTTP library leaves this module and `stream`."""
+"""One connection pool to the API server, speaking JSON.
+
+Nothing of the HTTP library leaves this module, `answer` and `stream`.
+"""
 
 from __future__ import annotations
 
 import json
-import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from threading import BoundedSemaphore
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-import msgspec
 import urllib3
 
+from ballast.kube.answer import FULL, AnswerReader, as_nothing, as_object, as_page, check_is_watch, no_answer
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
-from ballast.kube.deadline import deadline_of
-from ballast.kube.document import JSON, PAGE, Page, decoded, parsed
-from ballast.kube.errors import AnswerTooLong, KubeError, NotConnected, Unavailable, error_of
+from ballast.kube.document import JSON, Page
+from ballast.kube.errors import NotConnected, Unavailable
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
-from ballast.kube.stream import LONGEST_EVENT_BYTES, Stream
+from ballast.kube.stream import Stream
 
 T = TypeVar("T")
-FULL = "application/json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _LONGEST_PAUSE_SECONDS = 5.0
-_LONGEST_REFUSAL_BYTES = 1 << 16
-LONGEST_PAGE_BYTES = 16 << 20
-"""Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
-_LONGEST_OBJECT_BYTES = LONGEST_EVENT_BYTES
-_LONG_OBJECT_BYTES = 128 << 10
-"""A usual pod has a tenth of it."""
-_MOST_LONG_OBJECTS = 2
-"""Read at once: as an object of ours each takes twenty times as much memory, and any user may create many."""
-_PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +113,7 @@ class Client:
         self._pool = connection.pool(self._limits.connections)
         self._timeout = urllib3.Timeout(connect=self._limits.connect_seconds, read=self._limits.read_seconds)
         self._sleep = sleep
-        self._long = BoundedSemaphore(_MOST_LONG_OBJECTS)
+        self._answers = AnswerReader(connection.shown, within_seconds=self._limits.answer_seconds)
         self.written: Callable[[Kind, JSON], None] = _unheeded
         """Called with every object that the server sent back after a write; without `answer`, with its metadata."""
 
@@ -142,7 +131,7 @@ class Client:
         """What `read` makes of the object. Of long objects few are there at a time, for as long as `read` takes."""
         path = kind.path(namespace=namespace, name=name)
         request = _Request(Action.on("get", kind, namespace, name), "GET", path, {}, repeatable=True)
-        return self._call(request, lambda data: read(_object(data)))
+        return self._call(request, lambda data: read(as_object(data)))
 
     def get_page(
         self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
@@ -152,17 +141,17 @@ class Client:
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
         action = Action.on("list", kind, namespace)
         request = _Request(action, "GET", path, headers, repeatable=True, is_page=True)
-        return self._call(request, _page)
+        return self._call(request, as_page)
 
     def version(self) -> JSON:
         """The API server's."""
-        return self._call(_Request(Action("get", "version"), "GET", "/version", {}, repeatable=True), _object)
+        return self._call(_Request(Action("get", "version"), "GET", "/version", {}, repeatable=True), as_object)
 
     def create_dry(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         """What would be created, after admission. Nothing is stored."""
         action = Action.on("create", kind, namespace, body["metadata"].get("name"))
         path = f"{kind.path(namespace=namespace)}?dryRun=All&fieldManager={FIELD_MANAGER}"
-        return self._call(_Request(action, "POST", path, {}, body, repeatable=True), _object)
+        return self._call(_Request(action, "POST", path, {}, body, repeatable=True), as_object)
 
     def create(
         self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None, retry_busy: bool = True
@@ -175,7 +164,7 @@ class Client:
         """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
         action = Action.on("create", kind, namespace, name, subresource)
         path = kind.path(namespace=namespace, name=name, subresource=subresource)
-        return self._call(_Request(action, "POST", path, {}, body, repeatable=True, retry_busy=False), _object)
+        return self._call(_Request(action, "POST", path, {}, body, repeatable=True, retry_busy=False), as_object)
 
     def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         """Put an object that carries the resource version it was read at."""
@@ -237,7 +226,7 @@ class Client:
         if preconditions:
             options["preconditions"] = dict(preconditions)
         action = Action.on("delete", kind, namespace, name)
-        self._call(_Request(action, "DELETE", path, {}, options, repeatable=bool(preconditions)), _nothing)
+        self._call(_Request(action, "DELETE", path, {}, options, repeatable=bool(preconditions)), as_nothing)
 
     def stream(
         self,
@@ -263,7 +252,7 @@ class Client:
         response = None
         try:
             response = self._send(pool, request, timeout)
-            _check_is_watch(request.action, response)
+            check_is_watch(str(request.action), response)
         except BaseException:
             if response is not None:
                 response.close()
@@ -273,7 +262,7 @@ class Client:
 
     def _wrote(self, kind: Kind, request: _Request, read: Callable[[JSON], T]) -> T:
         def heard(data: bytes) -> T:
-            written = _object(data)
+            written = as_object(data)
             if (written.get("metadata") or {}).get("uid"):
                 self.written(kind, written)
             return read(written)
@@ -294,44 +283,7 @@ class Client:
 
     def _once(self, request: _Request, read: Callable[[bytes], T]) -> T:
         response = self._send(self._pool, request, self._timeout)
-        with ExitStack() as long:
-            data = self._read(request, response, long)
-            if response.status >= 300:
-                raise _refusal(request.action, response.status, data, response.headers)
-            try:
-                return read(data)
-            except msgspec.DecodeError as error:
-                why = "the answer is not the API server's: it is no JSON object"
-                raise Unavailable(str(request.action), why) from error
-
-    def _read(self, request: _Request, response: urllib3.BaseHTTPResponse, long: ExitStack) -> bytes:
-        """`long`: enters what limits long objects, if this is one."""
-        deadline_of(response).set(self._limits.answer_seconds)
-        data = bytearray()
-        try:
-            self._read_until(response, data, LONGEST_PAGE_BYTES if request.is_page else _LONG_OBJECT_BYTES)
-            if not request.is_page and len(data) > _LONG_OBJECT_BYTES:
-                long.enter_context(self._long)
-                self._read_until(response, data, _LONGEST_OBJECT_BYTES)
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            response.close()
-            why = f"no answer from {self._connection.shown}: {_in_plain_words(error)}"
-            raise Unavailable(str(request.action), why) from error
-        most = LONGEST_PAGE_BYTES if request.is_page else _LONGEST_OBJECT_BYTES
-        if len(data) > most:
-            response.close()
-            kind = AnswerTooLong if request.is_page else Unavailable
-            raise kind(str(request.action), f"the answer has more than {most >> 20} MiB")
-        return bytes(data)
-
-    @staticmethod
-    def _read_until(response: urllib3.BaseHTTPResponse, data: bytearray, most: int) -> None:
-        """Append what there is, until it has ended or there is more than `most`.
-
-        Piece by piece: urllib3 would keep as many pieces, which leave the memory of each thread in fragments.
-        """
-        while len(data) <= most and (piece := response.read(_PIECE_BYTES)):
-            data += piece
+        return self._answers.read(response, read, action=str(request.action), is_page=request.is_page)
 
     def _send(self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout) -> urllib3.BaseHTTPResponse:
         """Its body is still to be read."""
@@ -351,9 +303,7 @@ class Client:
             if self._clock is not None:
                 self._clock.heard(response.headers, asked_at=asked_at)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(
-                str(request.action), f"no answer from {self._connection.shown}: {_in_plain_words(error)}"
-            ) from error
+            raise no_answer(str(request.action), self._connection.shown, error) from error
         finally:
             self._observer(request.action, status)
         return response
@@ -380,87 +330,7 @@ def _empty(written: JSON) -> JSON:
     return {}
 
 
-def _object(data: bytes) -> JSON:
-    return parsed(data) if data else {}
-
-
-def _page(data: bytes) -> Page:
-    return decoded(PAGE.decode, data)
-
-
-class _Unread(msgspec.Struct):
-    """Any object: its fields are skipped."""
-
-
-_UNREAD = msgspec.json.Decoder(_Unread)
-"""Built when this module is loaded, as in `document`."""
-
-
-def _nothing(data: bytes) -> JSON:
-    if data:
-        decoded(_UNREAD.decode, data)
-    return {}
-
-
-def _in_plain_words(error: Exception) -> str:
-    """Why there was no answer, without the HTTP library's words."""
-    if isinstance(error, urllib3.exceptions.NameResolutionError):
-        return "its name can't be resolved"
-    if isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(
-        error, urllib3.exceptions.NewConnectionError
-    ):
-        return "it took too long"
-    if isinstance(error, urllib3.exceptions.ProxyError):
-        return "the proxy gave none"
-    causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {cause.verify_message}"
-        if isinstance(cause, ssl.SSLError):
-            return f"TLS fails: {(cause.reason or 'unknown').replace('_', ' ').lower()}"
-    system = next((cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), None)
-    return system.lower() if system else "the connection was closed"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and those that it came from; urllib3 keeps some of them in its arguments."""
-    while error is not None:
-        yield error
-        nested = next((each for each in error.args if isinstance(each, BaseException)), None)
-        error = error.__cause__ or nested or error.__context__
-
-
 def _may_repeat(request: _Request, error: Unavailable) -> bool:
     if error.status == 429:
         return request.retry_busy
     return request.repeatable and (error.status != 500 or request.retry_busy)
-
-
-def _check_is_watch(action: Action, response: urllib3.BaseHTTPResponse) -> None:
-    if response.status >= 300:
-        try:
-            data = response.read(_LONGEST_REFUSAL_BYTES)
-        except (urllib3.exceptions.HTTPError, OSError):
-            data = b""
-        response.close()
-        raise _refusal(action, response.status, data, response.headers)
-    content_type = response.headers.get("Content-Type", "")
-    if not content_type.startswith(FULL):
-        response.close()
-        raise Unavailable(str(action), f"the answer is not the API server's: its type is {content_type!r}")
-
-
-def _refusal(action: Action, status: int, data: bytes, headers: Mapping[str, str]) -> KubeError:
-    try:
-        body = _object(data)
-    except msgspec.DecodeError:
-        text = data.decode(errors="replace")[:500]
-        body = {"message": f"HTTP {status} with a web page: not the API server's" if text.startswith("<") else text}
-    error = error_of(str(action), status, body)
-    if isinstance(error, Unavailable):
-        error.retry_after_seconds = _seconds(headers.get("Retry-After"))
-    return error
-
-
-def _seconds(text: str | None) -> float | None:
-    return float(text) if text and text.isascii() and text.isdigit() else None

@@ -8,7 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Raw
 
-from ballast.kube.client import LONGEST_PAGE_BYTES, Client
+from ballast.kube.answer import LONGEST_PAGE_BYTES
+from ballast.kube.client import Client
 from ballast.kube.document import JSON, Page, ReadOnlyJSON, parsed
 from ballast.kube.errors import AlreadyExists, AnswerTooLong, Conflict, Gone, Invalid, NotFound
 from ballast.kube.kinds import EXECUTOR_MOVE, GATE_SWITCH, Kind

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from ballast.kube.client import LONGEST_PAGE_BYTES
+from ballast.kube.answer import LONGEST_PAGE_BYTES
 from ballast.kube.errors import AnswerTooLong, Gone
 from ballast.kube.kinds import POD
 from ballast.kube.objects import Query, read_list
