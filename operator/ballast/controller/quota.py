@@ -1,4 +1,4 @@
-"""How much of the operator's memory the objects of one namespace may take.
+"""How much of the operator's memory the objects of one namespace, and of all, may take.
 
 A user who may create SparkTopologies or ExecutorMoves in one namespace can create very many, and topologies as long as
 the API server takes. Objects beyond the quota of their namespace are left alone; an Event and the log name one of them.
@@ -31,17 +31,41 @@ USUAL_LABEL_BYTES = 2 << 10
 """Of one pod: several times what Spark and its operators write."""
 DEMAND_BYTES = 4 << 20
 """Of what one namespace's pods demand of nodes, each template once. Kept, it takes about five times as much."""
-
 OF_ALL = 4
-"""All namespaces together may have so many times as much as one. Beyond that, each may have half of its equal part: one
-user may have many namespaces.
+"""All namespaces together may use so many times as much as one, since one user may have many namespaces. Beyond that,
+each may use half of its equal part.
 """
 
 
-def _fits(used: Counter[str], namespace: str, size: int, *, most: int) -> bool:
-    own, whole = used[namespace] + size, OF_ALL * most
-    spaces = len(used) + (namespace not in used)
-    return own <= most and (used.total() + size <= whole or 2 * own * spaces <= whole)
+class _Usage:
+    """Sum of sizes, by namespace. `most`: of each."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._total = most, 0
+        self._used: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        """Namespaces that use anything."""
+        return len(self._used)
+
+    def fits(self, namespace: str, size: int) -> bool:
+        whole, namespaces = OF_ALL * self._most, len(self._used) + (namespace not in self._used)
+        return self.fits_alone(namespace, size) and (
+            self._total + size <= whole or 2 * (self._used[namespace] + size) * namespaces <= whole
+        )
+
+    def fits_alone(self, namespace: str, size: int) -> bool:
+        """Whether it would fit if other namespaces used nothing."""
+        return self._used[namespace] + size <= self._most
+
+    def add(self, namespace: str, size: int) -> None:
+        self._used[namespace] += size
+        self._total += size
+
+    def remove(self, namespace: str, size: int) -> None:
+        self.add(namespace, -size)
+        if not self._used[namespace]:
+            del self._used[namespace]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +87,35 @@ class Excess:
 class Quota:
     """Not thread-safe: callers hold the lock of the store that the objects are in.
 
-    `most`: of each namespace, and OF_ALL times as much of all together; `limit`: the same in words.
+    `most`: of each namespace, and OF_ALL times as much of all together; `limit`: that of each, in words.
     """
 
     def __init__(self, kind: Kind, most: int, limit: str) -> None:
-        self._kind, self._most, self._limit = kind, most, limit
+        self._kind, self._limit, self._usage = kind, limit, _Usage(most)
         self._admitted: dict[str, tuple[str, int]] = {}
         """Namespace and size, by uid."""
-        self._used: Counter[str] = Counter()
-        """Sum of sizes, by namespace."""
         self._refused: dict[str, tuple[str, str]] = {}
         """Namespaces and names, by uid."""
         self._refusals: Counter[str] = Counter()
-        """Objects that are refused, by namespace."""
+        """How many objects are refused, by namespace."""
         self._freed: set[str] = set()
         """Namespaces with such objects that use less than when `retriable` was last called."""
         self._crowded_out: set[str] = set()
         """Uids of those that are refused because of what other namespaces use."""
         self._has_room = False
-        """Any namespace uses less than when `retriable` was last called, and there are such objects."""
+        """Whether there are such objects, and any namespace uses less than when `retriable` was last called."""
 
     def admit(self, uid: str, *, namespace: str, name: str, size: int) -> bool:
         """Whether an object of that size is within the quota. Its size replaces the one that it had before."""
         self.remove(uid)
-        if not _fits(self._used, namespace, size, most=self._most):
-            if self._used[namespace] + size <= self._most:
+        if not self._usage.fits(namespace, size):
+            if self._usage.fits_alone(namespace, size):
                 self._crowded_out.add(uid)
             self._refused[uid] = namespace, name
             self._refusals[namespace] += 1
             return False
         self._admitted[uid] = namespace, size
-        self._used[namespace] += size
+        self._usage.add(namespace, size)
         return True
 
     def admit_object(self, raw: JSON, size: int) -> bool:
@@ -103,19 +125,18 @@ class Quota:
 
     def remove(self, uid: str) -> None:
         if uid in self._refused:
-            self._forget_refusal(*self._refused.pop(uid))
-            self._crowded_out.discard(uid)
+            self._forget_refusal(uid)
         if uid not in self._admitted:
             return
         namespace, size = self._admitted.pop(uid)
-        self._used[namespace] -= size
-        if not self._used[namespace]:
-            del self._used[namespace]
+        self._usage.remove(namespace, size)
         if namespace in self._refusals:
             self._freed.add(namespace)
         self._has_room = bool(self._crowded_out)
 
-    def _forget_refusal(self, namespace: str, _: str) -> None:
+    def _forget_refusal(self, uid: str) -> None:
+        namespace, _ = self._refused.pop(uid)
+        self._crowded_out.discard(uid)
         self._refusals[namespace] -= 1
         if not self._refusals[namespace]:
             del self._refusals[namespace]
@@ -198,20 +219,18 @@ class EndedQuota(Quota):
 class TemplateQuota:
     """For values that pods of one template share, by namespace: each counts once, as long as a pod has it.
 
-    `most`: as in Quota.
-    Not thread-safe: callers hold the lock of the store that the pods are in.
+    `most`: as in Quota. Not thread-safe: callers hold the lock of the store that the pods are in.
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._usage = _Usage(most)
         self._sizes: dict[tuple[str, int], int] = {}
         """By namespace and identity of the value: pods keep it, so that no other can have its identity."""
         self._pods: Counter[tuple[str, int]] = Counter()
-        self._used: Counter[str] = Counter()
 
     def admits(self, namespace: str, value: object, size: int) -> bool:
         """Whether the value, of that size, is known or within the quota."""
-        return (namespace, id(value)) in self._sizes or _fits(self._used, namespace, size, most=self._most)
+        return (namespace, id(value)) in self._sizes or self._usage.fits(namespace, size)
 
     def add(self, namespace: str, value: object, size: int) -> None:
         """A pod has it."""
@@ -219,7 +238,7 @@ class TemplateQuota:
         self._pods[key] += 1
         if key not in self._sizes:
             self._sizes[key] = size
-            self._used[namespace] += size
+            self._usage.add(namespace, size)
 
     def remove(self, namespace: str, value: object) -> None:
         """A pod that had it has it no more."""
@@ -227,6 +246,4 @@ class TemplateQuota:
         self._pods[key] -= 1
         if not self._pods[key]:
             del self._pods[key]
-            self._used[namespace] -= self._sizes.pop(key)
-            if not self._used[namespace]:
-                del self._used[namespace]
+            self._usage.remove(namespace, self._sizes.pop(key))

@@ -32,7 +32,7 @@ def test_namespaces_whose_objects_come_and_go_leave_nothing_behind() -> None:
         assert not admitted(quota, two, f"n{number}")
         quota.remove(one)
         quota.remove(two)
-    kept = (quota._admitted, quota._used, quota._refused, quota._refusals, quota._freed, quota._crowded_out)
+    kept = (quota._admitted, quota._usage, quota._refused, quota._refusals, quota._freed, quota._crowded_out)
     assert not any(kept)
 
 
