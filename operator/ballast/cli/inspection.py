@@ -85,8 +85,8 @@ class _Inspection:
         pods = self._list(Query(kinds.POD, labels="spark-role in (driver,executor)", metadata_only=True), _spark_pod)
         executors = tuple(pod for pod in pods if pod.labels["spark-role"] == "executor")
         namespaces = dict(self._list(Query(kinds.NAMESPACE, metadata_only=True), _labels))
-        server_ahead, gated = self._gated(namespaces, policies, topologies)
-        nodes, raw = self._nodes(server_ahead)
+        server_ahead_seconds, gated = self._gated(namespaces, policies, topologies)
+        nodes, raw = self._nodes(server_ahead_seconds)
         return Cluster(
             server=server,
             system_namespace=self._namespace,
@@ -105,7 +105,7 @@ class _Inspection:
             namespaces=namespaces,
             server_version=server_version,
             own_version=version("ballast-operator"),
-            clock_ahead_seconds=-server_ahead,
+            clock_ahead_seconds=-server_ahead_seconds,
             unread=dict(self._unread),
         )
 
@@ -210,10 +210,10 @@ class _Inspection:
         policies: Sequence[BalancingPolicy],
         topologies: Sequence[SparkTopology],
     ) -> tuple[float, dict[str, bool]]:
-        """By how much the API server's clock is ahead, by its stamp of a pod, and which namespaces gate an executor."""
+        """How far the API server's clock is ahead, by a pod's timestamp; by namespace, whether executors are gated."""
         enforcing = [each.spec for each in policies if each.spec.placement.mode.value == PlacementMode.ENFORCE.value]
         declared = {topology.metadata.namespace for topology in topologies}
-        ahead, gated = 0.0, {}
+        ahead_seconds, gated = 0.0, {}
         for name, labels in namespaces.items():
             opted_in = name in declared or labels.get(names.GATE_CHOICE) == "enabled"
             if not opted_in or not any(spec.namespace_selector.matches(labels) for spec in enforcing):
@@ -226,13 +226,13 @@ class _Inspection:
                 continue
             gated[name] = any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates", []))
             created = _seconds(pod["metadata"]["creationTimestamp"])
-            ahead = stamp_ahead_seconds(created, asked_at=asked_at, answered_at=time.time())
-        return ahead, gated
+            ahead_seconds = stamp_ahead_seconds(created, asked_at=asked_at, answered_at=time.time())
+        return ahead_seconds, gated
 
-    def _nodes(self, server_ahead: float) -> tuple[list[Node], dict[str, str]]:
+    def _nodes(self, server_ahead_seconds: float) -> tuple[list[Node], dict[str, str]]:
         """And their names by internal address."""
         leases = dict(self._list(Query(kinds.LEASE, namespace=_HEARTBEATS), _renewed))
-        server_now = time.time() + server_ahead
+        server_now = time.time() + server_ahead_seconds
         nodes: list[Node] = []
         addresses: dict[str, str] = {}
         for item in self._list(Query(kinds.NODE), lambda item: item):

@@ -242,7 +242,7 @@ class Actuator:
             namespace=lambda each: each["metadata"]["namespace"],
         )
         for move, each, answer in zip(plan.moves, wanted, answers, strict=True):
-            self._conclude(context, move, each, answer)
+            self._conclude(context, move, wanted=each, answer=answer)
 
     def _count(self, context: Context, move: PlannedMove, kind: str) -> None:
         self._telemetry.decisions.labels(context.name, kind).inc()
@@ -262,7 +262,7 @@ class Actuator:
         return found, created
 
     def _conclude(
-        self, context: Context, move: PlannedMove, wanted: JSON, answer: tuple[JSON, bool] | KubeError | None
+        self, context: Context, move: PlannedMove, *, wanted: JSON, answer: tuple[JSON, bool] | KubeError | None
     ) -> None:
         """`answer`: as `_create` returns it; None where it is late."""
         name, approved = wanted["metadata"]["name"], wanted["spec"]["approved"]

@@ -56,8 +56,14 @@ class _Driver:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Of the ConfigMap."""
+        """Namespace and name of the ConfigMap."""
         return self.namespace, self.config_map
+
+
+class _Denied(Enum):
+    """In place of what was read where the ConfigMap may not be read: that may be any value, also None."""
+
+    DENIED = "denied"
 
 
 def submitted(client: Client, read: Callable[[str], T]) -> Submitted[T]:
@@ -78,10 +84,6 @@ def executor_templates(client: Client, read: Callable[[str], T]) -> dict[str, T 
     """
     found = _read(client, EXECUTOR_TEMPLATE, read)
     return {each.key: None if isinstance(value, _Denied) else value for each, value in found}
-
-
-class _Denied(Enum):
-    DENIED = "denied"
 
 
 def _read(client: Client, part: Part, read: Callable[[str], T]) -> list[tuple[_Driver, T | _Denied]]:

@@ -27,10 +27,8 @@ MOST_NAMED = 20
 _LONGEST_TEMPLATE = 64 << 10
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&][^\s*&]")
 """An anchor or an alias of YAML."""
-_ESCAPED = re.compile(
-    r"\\(?:[xuU](?P<code>(?<=x)[0-9A-Fa-f]{2}|(?<=u)[0-9A-Fa-f]{4}|(?<=U)[0-9A-Fa-f]{8})|(?P<plain>/)|\r?\n[ \t]*)"
-)
-"""In a quoted text: the gate's name may be written with any of these, as some encoders of JSON write the slash."""
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(/)|\r?\n[ \t]*)")
+"""Of YAML, in a quoted text: a character by its code, a slash (some encoders of JSON write it so), or a line break."""
 _FIELD = "k:" + json.dumps({"name": names.GATE}, separators=(",", ":"))
 
 
@@ -106,7 +104,7 @@ def _has_gate(template: str) -> bool:
     So only a text that names the gate is read, and one that is too long to be a template, or has aliases, counts as
     one with the gate.
     """
-    if names.GATE not in _ESCAPED.sub(_unescaped, template):
+    if names.GATE not in _ESCAPE.sub(_unescaped, template):
         return False
     if len(template) > _LONGEST_TEMPLATE or _ALIAS.search(template):
         return True
@@ -120,7 +118,8 @@ def _has_gate(template: str) -> bool:
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    code = found["code"]
-    if code is None:
-        return found["plain"] or ""
-    return chr(int(code, 16)) if int(code, 16) <= sys.maxunicode else ""
+    digits = found[1] or found[2] or found[3]
+    if digits is None:
+        return found[4] or ""
+    code = int(digits, 16)
+    return chr(code) if code <= sys.maxunicode else ""

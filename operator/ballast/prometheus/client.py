@@ -40,7 +40,7 @@ class Prometheus:
 
     def query(self, text: str, *, at: float | None = None) -> Answer:
         """The result of one instant query, as of `at` (seconds since the epoch) or now. Raises PrometheusError."""
-        return _asked(self._transport, text, at)
+        return _asked(self._transport, text, at=at)
 
     def query_all(
         self,
@@ -58,7 +58,7 @@ class Prometheus:
         allowance = _Allowance(most_values)
         with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="prometheus") as threads:
             asked = {
-                name: threads.submit(self._outcome, text, shortened.get(name, ()), at, allowance)
+                name: threads.submit(self._outcome, text, shortened.get(name, ()), at=at, allowance=allowance)
                 for name, text in texts.items()
             }
         answers: dict[str, Answer] = {}
@@ -70,21 +70,22 @@ class Prometheus:
                 failures[name] = outcome
         return answers, failures
 
-    def _outcome(self, text: str, instead: Sequence[str], at: float | None, allowance: _Allowance) -> Answer | str:
+    def _outcome(self, text: str, instead: Sequence[str], *, at: float | None, allowance: _Allowance) -> Answer | str:
         """The answer, or why there is none: the error itself would keep the text of a long answer in memory."""
         try:
-            return self._shortest(text, instead, at, allowance)
+            return self._longest_read(text, instead, at=at, allowance=allowance)
         except PrometheusError as error:
             return str(error)
 
-    def _shortest(self, text: str, instead: Sequence[str], at: float | None, allowance: _Allowance) -> Answer:
+    def _longest_read(self, text: str, instead: Sequence[str], *, at: float | None, allowance: _Allowance) -> Answer:
+        """The answer to `text`, or to the first of `instead` whose answer is not too long."""
         try:
-            return _asked(self._transport, text, at, allowance)
+            return _asked(self._transport, text, at=at, allowance=allowance)
         except AnswerTooLongError:
             if not instead:
                 raise
         # After the error, which keeps the text of the long answer.
-        return replace(self._shortest(instead[0], instead[1:], at, allowance), shortened=True)
+        return replace(self._longest_read(instead[0], instead[1:], at=at, allowance=allowance), shortened=True)
 
     def single_all(self, texts: Mapping[str, str], *, at: float, within_seconds: float) -> dict[str, Answer]:
         """The answers to queries that users have written, by name, each reduced to its one value if it has one.
@@ -97,7 +98,7 @@ class Prometheus:
             if time.monotonic() >= until:
                 return None
             try:
-                return _one_value(_asked(self._short, text, at))
+                return _one_value(_asked(self._short, text, at=at))
             except PrometheusError:
                 return None
 
@@ -116,7 +117,7 @@ class _Allowance:
         self._left, self._lock = most_values, Lock()
 
     def read(self, body: bytes) -> Answer:
-        """Raises PrometheusError."""
+        """Raises PrometheusError; AnswerTooLongError where it has more values than are left."""
         values = body.count(b"[")  # each with its time in brackets
         with self._lock:
             if values > self._left:
@@ -127,7 +128,7 @@ class _Allowance:
             return parsed(body)
 
 
-def _asked(transport: Transport, text: str, at: float | None, allowance: _Allowance | None = None) -> Answer:
+def _asked(transport: Transport, text: str, *, at: float | None, allowance: _Allowance | None = None) -> Answer:
     moment = {} if at is None else {"time": f"{at:.3f}"}
     body, ahead_seconds = transport.get("/api/v1/query", {"query": text, **moment})
     answer = parsed(body) if allowance is None else allowance.read(body)
