@@ -131,6 +131,13 @@ def test_two_servers_on_one_port_are_refused(render: Renderer) -> None:
         render({"health": {"port": 9464}})
 
 
+@pytest.mark.parametrize("name", ["POD_NAME", "POD_NAMESPACE", "POD_IP"])
+def test_what_tells_replicas_apart_is_not_set_by_env(name: str, render: Renderer) -> None:
+    """With one POD_NAME in both, both replicas would hold the Lease, and lead."""
+    with pytest.raises(TestbedError, match=r"/env/0/name"):
+        render({"env": [{"name": name, "value": "same"}]})
+
+
 def test_the_definitions_are_those_of_the_models_and_are_kept(defaults: Manifests) -> None:
     assert crd.check(CHART / "files" / "crds") == [], "run `ballast crds`"
     for kind in crd.KINDS:

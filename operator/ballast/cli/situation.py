@@ -67,7 +67,9 @@ def load(path: Path, *, option: str = "--filename") -> Situation:
         wrong = schedule_defect(budget.schedule, budget.time_zone, at=at, time_zone_field="time_zone")
         if wrong is not None:
             raise UnusableSnapshotError(f"{file_name(path)}: {wrong}")
-    if problems := [*_infinite(document, ""), *_inconsistent(situation)]:
+    # Also numbers that are written as text.
+    numbers = TypeAdapter(Situation).dump_python(situation, mode="json", exclude_defaults=True)
+    if problems := [*_infinite(numbers, ""), *_inconsistent(situation)]:
         raise UnusableSnapshotError(_told(path, problems))
     return situation
 

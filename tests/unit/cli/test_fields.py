@@ -186,6 +186,12 @@ REMEDIES = [
         "snapshot.nodes.0.allocatable.cpu_cores: write a finite number",
     ),
     (
+        "plan -f file.json",
+        ("snapshot", "nodes", 0, "allocatable", "pods"),
+        "1e999",
+        "snapshot.nodes.0.allocatable.pods: write a finite number",
+    ),
+    (
         "explain policy/p -f file.json",
         ("metadata", "name"),
         ABSENT,

@@ -54,8 +54,9 @@ def highest(loads: Iterable[float | None]) -> float | None:
 
 
 def _without_port(name: str) -> str:
+    """An IPv6 address has brackets only next to a port."""
     host, colon, port = name.rpartition(":")
-    return host if colon and port.isdecimal() else name
+    return host.removeprefix("[").removesuffix("]") if colon and port.isdecimal() else name
 
 
 @functools.cache

@@ -36,6 +36,11 @@ def test_a_load_is_found_with_and_without_the_port_of_its_label(monkeypatch: pyt
     assert loads(monkeypatch, ({"instance": "10.0.0.1:9404"}, 0.5)) == {"10.0.0.1:9404": 0.5, "10.0.0.1": 0.5}
 
 
+def test_an_ipv6_address_without_its_port_has_no_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ServiceEndpoints names it where the exporter has another port."""
+    assert loads(monkeypatch, ({"instance": "[fd00::1]:9404"}, 0.5)) == {"[fd00::1]:9404": 0.5, "fd00::1": 0.5}
+
+
 def test_a_load_lies_between_idle_and_full_and_what_is_no_number_or_has_no_label_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
