@@ -30,6 +30,7 @@ _GRAMMAR = re.compile(
     re.ASCII,
 )
 _CEL_PATTERN = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?0*[0-9]{1,3}|[KMGTPE]i|[numkMGTPE]?)$"
+"""_GRAMMAR, for the API server."""
 _NANO = 10**9
 _LARGEST = Fraction(2**63 - 1)
 _MAX_LENGTH = 32
@@ -88,8 +89,8 @@ class Quantity:
     def __get_pydantic_json_schema__(
         cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        # The grammar comes first: the API server never comes to an end with an exponent of ten digits. It also takes a
-        # suffix alone ("Mi") for 0.
+        # The grammar comes first: the API server computes an exponent of ten digits without end. It also takes a suffix
+        # alone ("Mi") for 0.
         grammar = f"self.matches('{_CEL_PATTERN}')"
         not_negative = f"{grammar} && isQuantity(self) && quantity(self).compareTo(quantity('0')) >= 0"
         rule = f"type(self) == int ? self >= 0 : ({not_negative})"

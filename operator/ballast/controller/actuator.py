@@ -131,12 +131,12 @@ class Actuator:
 
     def clear_nominations(self, context: Context, plan: Plan) -> bool:
         """Of executors that found no room, so that an autoscaler sees them. Returns whether all had their turn."""
-        return self.clear_strays(
+        return self.clear_nominations_of(
             [pod for uid in plan.overdue_nominations if (pod := context.pods.get(uid)) is not None]
         )
 
-    def clear_strays(self, pods: Sequence[Pod]) -> bool:
-        """Of these pods. Returns whether all had their turn."""
+    def clear_nominations_of(self, pods: Sequence[Pod]) -> bool:
+        """The same for these pods."""
         now = in_turn(pods, namespace=lambda pod: pod.namespace)[:_MOST_MENDED]
         for outcome in nomination.clear_many(self._client, self._bulkhead, now):
             self._telemetry.count_write("nomination", outcome)

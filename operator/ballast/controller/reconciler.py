@@ -223,7 +223,7 @@ class Reconciler:
         """
         nominated = [pod for pod in objects.lists.pods if pod.nominated is not None and pod.uid not in self._seen]
         strays = [pod for pod in nominated if pod.held is None or pod.leaving]
-        return None if self._parts.actuator.clear_strays(strays) else self._clock() + _REST_SECONDS
+        return None if self._parts.actuator.clear_nominations_of(strays) else self._clock() + _REST_SECONDS
 
     def _forget_all_but(self, policies: set[str]) -> None:
         for name in self._kept.keys() - policies:

@@ -150,10 +150,15 @@ def _node_of(labels: Mapping[str, str], addresses: Mapping[str, str]) -> str:
 
 
 def _host(labels: Mapping[str, str], addresses: Container[str]) -> str | None:
-    """The one of `addresses` that the label `instance` names: `[fd00::1]:9100` names fd00::1."""
+    """The one of `addresses` that the label `instance` names."""
     instance = labels.get("instance", "")
-    named = (instance, instance.rsplit(":", 1)[0], instance.rpartition("]")[0].removeprefix("["))
-    return next((each for each in named if each in addresses), None)
+    return next((each for each in (instance, without_port(instance)) if each in addresses), None)
+
+
+def without_port(instance: str) -> str:
+    """`[fd00::1]:9100` names fd00::1: an IPv6 address has brackets only next to a port."""
+    host, colon, port = instance.rpartition(":")
+    return host.removeprefix("[").removesuffix("]") if colon and port.isdecimal() else instance
 
 
 def _joined(labels: Mapping[str, str], first: str, second: str) -> str:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ballast.prometheus.client import Prometheus
+from ballast.prometheus.series import without_port
 from ballast.prometheus.transport import Endpoint, PrometheusError
 
 HALF_LIFE_SECONDS = 5.0
@@ -45,18 +46,12 @@ class PrometheusLoad:
             for each in answer.series
             if self.label in each.labels and each.values and math.isfinite(each.values[-1])
         }
-        return {_without_port(name): load for name, load in found.items()} | found
+        return {without_port(name): load for name, load in found.items()} | found
 
 
 def highest(loads: Iterable[float | None]) -> float | None:
     """As Storm joins a receive queue and a connection; None if no load is known."""
     return max((load for load in loads if load is not None), default=None)
-
-
-def _without_port(name: str) -> str:
-    """An IPv6 address has brackets only next to a port."""
-    host, colon, port = name.rpartition(":")
-    return host.removeprefix("[").removesuffix("]") if colon and port.isdecimal() else name
 
 
 @functools.cache
