@@ -22,6 +22,7 @@ from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
 from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
+from ballast.controller.misjudged import Misjudged
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.other_releases import AnotherReleaseError
@@ -30,8 +31,7 @@ from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.topology_turns import TopologyTurns
 from ballast.kube.errors import KubeError
-from ballast.model import ConditionReason, Memory, MetricsHealth, Plan, Reason, Snapshot
-from ballast.planner.nominations import misjudged_namespaces
+from ballast.model import ConditionReason, Memory, MetricsHealth, Plan, Reason
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 
@@ -44,8 +44,6 @@ _WORN_RATIO = 0.5
 """Of metrics.maxAge: a pass between full ones asks for metrics again that are older, before they are too old to use."""
 _REST_SECONDS = 1.0
 """Until a pass goes on with what was too much for the one before."""
-_MISJUDGED_SECONDS = 120.0
-"""How long no executor is nominated in a namespace after kube-scheduler found no node where Ballast saw room."""
 _SOON_SECONDS = 0.4
 """Before executors are to be released: about as long as a reconcile takes while a user creates thousands of objects."""
 _ASKED_AT_ONCE = 8
@@ -114,8 +112,7 @@ class Reconciler:
         """Executors that a pass of this reconcile covered, by uid."""
         self._failed: dict[str, str] = {}
         """Policies whose pass failed in this reconcile, by the namespaces that they are about."""
-        self._misjudged: dict[str, float] = {}
-        """Until when no executor of a namespace is nominated (monotonic)."""
+        self._misjudged = Misjudged(monotonic)
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "metrics")
         self._patient_until = 0.0
         self._looked_at = 0.0
@@ -208,13 +205,6 @@ class Reconciler:
         self._confirmed &= {pod.uid for pod in gated}
         return None
 
-    def _remember_misjudged(self, snapshot: Snapshot) -> frozenset[str]:
-        """For a while: a user may delete such executors and create others, each nominated in turn."""
-        now = self._monotonic()
-        self._misjudged |= dict.fromkeys(misjudged_namespaces(snapshot), now + _MISJUDGED_SECONDS)
-        self._misjudged = {namespace: until for namespace, until in self._misjudged.items() if until > now}
-        return frozenset(self._misjudged)
-
     def _clear_strays(self, objects: ClusterObjects) -> float | None:
         """Clear the nominations of pods that no pass has seen; returns when to go on if there are too many.
 
@@ -305,7 +295,7 @@ class Reconciler:
             snapshot=replace(
                 context.snapshot,
                 closed_namespaces=self._parts.actuator.closed_namespaces(),
-                misjudged_namespaces=self._remember_misjudged(context.snapshot),
+                misjudged_namespaces=self._misjudged.remembered(context.snapshot),
             ),
         )
         self._seen |= {executor.uid for executor in context.snapshot.executors}
