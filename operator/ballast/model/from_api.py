@@ -218,7 +218,7 @@ def schedule_defect(schedule: str, time_zone: str, *, at: str, time_zone_field: 
         return InvalidField(f"{at}.{time_zone_field}", time_zone, remedy)
     try:
         next(CronSim(schedule, _A_DAY, reverse=True))
-    except CronSimError as error:
+    except (CronSimError, ValueError) as error:  # Python reads numbers of 4 300 digits at most
         return InvalidField(f"{at}.schedule", schedule, f"{error}; {_FIVE_FIELDS}")
     except StopIteration:
         return InvalidField(f"{at}.schedule", schedule, f"there is no such day; {_FIVE_FIELDS}")

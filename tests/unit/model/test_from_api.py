@@ -10,7 +10,7 @@ from ballast.api import (
 )
 from ballast.api.duration import Duration
 from ballast.model import Budget, LoadUnit, PlacementMode, Policy
-from ballast.model.from_api import defect, policy_from
+from ballast.model.from_api import defect, policy_from, schedule_defect
 from ballast.model.policy import SheddingPolicy
 from ballast.model.shedders import (
     OverloadSettings,
@@ -231,3 +231,9 @@ def test_what_never_comes_names_the_field_the_value_and_the_remedy(budget: dict[
     assert found is not None
     assert str(found).startswith(f"spec.moves.budgets[1].{field}: {budget[field]!r}: ")
     assert "write " in found.remedy
+
+
+def test_a_snapshots_schedule_may_have_a_number_of_any_length() -> None:
+    found = schedule_defect(f"*/{'9' * 5000} * * * *", "UTC", at="policy.moves.budgets.0", time_zone_field="time_zone")
+    assert found is not None
+    assert "write five fields" in found.remedy
