@@ -1,4 +1,4 @@
-"""Namespaces in which kube-scheduler found no node for an executor where Ballast saw room.
+"""Namespaces in which kube-scheduler found no node for an executor that Ballast had nominated.
 
 No executor there is nominated for a while. Otherwise a user could delete such executors and create others, and
 kube-scheduler would keep the room of a node for each in turn.
@@ -23,9 +23,9 @@ class Misjudged:
         self._until: dict[str, float] = {}
         """By namespace."""
 
-    def remembered(self, snapshot: Snapshot) -> frozenset[str]:
+    def remembered(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Those of the snapshot, and those remembered."""
         now = self._monotonic()
         self._until |= dict.fromkeys(misjudged_namespaces(snapshot), now + _SECONDS)
         self._until = {namespace: until for namespace, until in self._until.items() if until > now}
-        return frozenset(self._until)
+        return tuple(sorted(self._until))

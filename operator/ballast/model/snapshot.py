@@ -192,8 +192,8 @@ class Snapshot:
     topologies: tuple[Topology, ...] = ()
     moves: tuple[Move, ...] = ()
     pending: tuple[Demand, ...] = ()
-    misjudged_namespaces: frozenset[str] = frozenset()
-    """Of executors that kube-scheduler lately found no node for, although Ballast had found one."""
+    misjudged_namespaces: tuple[str, ...] = ()
+    """Of executors that kube-scheduler lately found no node for, although they were nominated to one."""
     contended: bool = False
     """Pods of others wait for room, and may take what becomes free before an executor is bound."""
     closed_namespaces: Mapping[str, str] = field(default_factory=dict)

@@ -27,7 +27,7 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
 
     A nomination to another node, as an operator that crashed leaves it, is replaced, too. An executor that waits for
     a ResourceClaim or PodGroup is not nominated: these need not exist, and kube-scheduler would keep the room for good.
-    Nor are further executors of a namespace of which kube-scheduler can't bind one where Ballast saw room.
+    Nor are further executors of a namespace of which kube-scheduler can't bind one that was nominated.
     """
     if not any(placement.node is not None for placement in placements):
         return placements
@@ -49,8 +49,8 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
 
 
 def misjudged_namespaces(snapshot: Snapshot) -> frozenset[str]:
-    """Namespaces of executors that kube-scheduler finds no node for although Ballast found one, and those known of."""
-    return snapshot.misjudged_namespaces.union(each.namespace for each in snapshot.executors if _misjudged(each))
+    """Namespaces of nominated executors that kube-scheduler finds no node for, and those known of."""
+    return frozenset((*snapshot.misjudged_namespaces, *(e.namespace for e in snapshot.executors if _misjudged(e))))
 
 
 def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...], float | None]:
@@ -81,10 +81,10 @@ def _keeps_room_in_vain(executor: Executor) -> bool:
 
 
 def _misjudged(executor: Executor) -> bool:
-    """Whether kube-scheduler found no node for it, although Ballast had found one.
+    """Whether kube-scheduler found no node for it, although it kept the room of one for it.
 
     It asks for something that Ballast does not look at, such as a volume. Its author may create it again and again, and
-    kube-scheduler would keep the room of each nomination until Ballast clears it.
+    kube-scheduler would keep the room of each nomination until Ballast clears it. One that is only pinned may have come
+    too late for its room: then a nomination is what helps.
     """
-    chosen = executor.nominated is not None or executor.pinned or executor.by_other_pods
-    return executor.node is None and executor.unschedulable_since is not None and chosen
+    return executor.node is None and executor.unschedulable_since is not None and executor.nominated is not None

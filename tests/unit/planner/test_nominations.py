@@ -73,14 +73,13 @@ def test_an_executor_that_kube_scheduler_need_not_try_is_not_nominated() -> None
     ("changes", "nominated"),
     [
         pytest.param({"nominated": "n000"}, False, id="nominated"),
-        pytest.param({"pinned": True}, False, id="tied to a zone"),
-        pytest.param({"by_other_pods": True}, False, id="near other pods"),
+        pytest.param({"pinned": True}, True, id="tied to a zone: it may have come too late for its room"),
         pytest.param({}, True, id="not where Ballast found no node either"),
-        pytest.param({"pinned": True, "namespace": "other"}, True, id="of another namespace"),
-        pytest.param({"pinned": True, "unschedulable_since": None}, True, id="not tried yet"),
+        pytest.param({"nominated": "n000", "namespace": "other"}, True, id="of another namespace"),
+        pytest.param({"nominated": "n000", "unschedulable_since": None}, True, id="not tried yet"),
     ],
 )
-def test_no_executor_is_nominated_next_to_one_that_could_not_be_bound_where_ballast_saw_room(
+def test_no_executor_is_nominated_next_to_a_nominated_one_that_could_not_be_bound(
     changes: dict[str, Any], *, nominated: bool
 ) -> None:
     """Its volume need not exist, and it may be created again and again: each nomination would keep a node's room."""
