@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import socket
@@ -124,12 +125,30 @@ def _is_unused(address: str) -> bool:
         return probe.connect_ex((address, 6443)) != 0
 
 
+_OUTGOING_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST_PORT = 15_000
+_PORTS_APART = 997
+_CALLS = itertools.count()
+
+
 def free_port(address: str, *, preferred: int = 0) -> int:
-    """`preferred` when it is free at `address`, else any free port."""
-    for port in (preferred, 0):
+    """`preferred` when it is free at `address`, else any free port that no outgoing connection is given."""
+    for port in (*([preferred] if preferred else ()), *_ports()):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
                 probe.bind((address, port))
                 return int(probe.getsockname()[1])
     raise TestbedError(f"no port is free at {address}")
+
+
+def _ports() -> Iterator[int]:
+    """Below those of outgoing connections: one of these may get the port before a server that was told of it has it.
+
+    Each process begins elsewhere, and no call soon returns what another one did.
+    """
+    first_outgoing = int(_OUTGOING_PORTS.read_text().split()[0])
+    count = first_outgoing - _FIRST_PORT
+    begin = os.getpid() * _PORTS_APART + next(_CALLS)
+    yield from (_FIRST_PORT + (begin + number) % count for number in range(count))
+    yield 0  # any, where outgoing connections are given low ones

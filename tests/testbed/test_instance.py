@@ -54,6 +54,14 @@ def test_a_taken_port_gives_way_to_a_free_one() -> None:
         assert free_port("127.0.0.1", preferred=taken) != taken
 
 
+def test_a_free_port_is_given_once_and_to_no_outgoing_connection() -> None:
+    """An operator ended at its start, since a connection had got the port that was chosen for its metrics."""
+    first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = [free_port("127.0.0.1") for _ in range(50)]
+    assert len(set(found)) == 50
+    assert max(found) < first_outgoing
+
+
 @pytest.mark.parametrize("owner_alive", [True, False])
 def test_a_testbed_is_abandoned_once_its_starter_is_gone(tmp_path: Path, *, owner_alive: bool) -> None:
     instance = reserve(tmp_path)
