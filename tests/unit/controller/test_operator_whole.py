@@ -31,6 +31,8 @@ TOPOLOGY = {"ballast.dev/topology": "clicks"}
 OPTED_IN = {"ballast.dev/gate": "enabled"}
 DECISIONS = ("placement", "release", "move", "recommendation")
 PATIENCE_SECONDS = 30.0
+KOPF_IS_STOPPED = ("Connector is closed", "TCP closed; will re-authenticate")
+"""What kopf logs where it is stopped while it still looks for the kinds that the API server has."""
 
 
 def policy(url: str, **spec: Any) -> JSON:
@@ -99,7 +101,8 @@ def _nothing_failed(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """A callback, a handler or a thread that failed is in the log alone."""
     caplog.set_level("INFO")
     yield
-    assert [each.getMessage() for each in caplog.get_records("call") if each.levelname == "ERROR"] == []
+    errors = [each.getMessage() for each in caplog.get_records("call") if each.levelname == "ERROR"]
+    assert [each for each in errors if not any(words in each for words in KOPF_IS_STOPPED)] == []
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +343,12 @@ async def test_next_to_another_release_that_acts_it_says_so_and_touches_no_pod(
     world.put("pods", gated(1))
     async with running(script, tmp_path) as replica:
         await replica.until_metric("ballast_leading")
-        await replica.until(lambda: world.one("gateswitches", "ballast"), "its own switch says so")
-        assert world.one("gateswitches", "ballast")["status"]["reason"] == "AnotherRelease"
+        await replica.until(
+            lambda: (
+                ((world.one("gateswitches", "ballast") or {}).get("status") or {}).get("reason") == "AnotherRelease"
+            ),
+            "its own switch says so",
+        )
         assert (await replica.probe()).startswith("the Ballast release other acts in this cluster, so ballast does")
     assert replica.written("/spark-2-exec-1") == []
 
