@@ -52,7 +52,7 @@ _DRIVER = "namespace, pod, application_id"
 QUERIES = {
     "exchange": f"{increase('totalShuffleRead_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
     "arriving": f"{increase('totalInputBytes_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
-    # Only names without the label are looked at: where two series would become one, Prometheus would answer nothing.
+    # The id in the name counts only without the label: two series that became one would end the whole query.
     "streaming": (
         f'count by ({_DRIVER}) ({{__name__=~"{_STREAMING}",application_id!=""}})'
         f" or count by ({_DRIVER})"

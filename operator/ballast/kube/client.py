@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -183,17 +183,9 @@ class Client:
         retry_busy: bool = True,
     ) -> JSON:
         """A list is an RFC 6902 patch, a mapping a merge patch. Without `answer` the object is not sent back."""
-        read = _itself if answer else _empty
-        return self.patch_as(
-            read,
-            kind,
-            name,
-            patch,
-            namespace=namespace,
-            subresource=subresource,
-            answer=answer,
-            retry_busy=retry_busy,
-        )
+        accept = FULL if answer else METADATA_ONLY
+        request = _patching(kind, name, patch, namespace=namespace, subresource=subresource, accept=accept)
+        return self._wrote(kind, replace(request, retry_busy=retry_busy), _itself if answer else _empty)
 
     def patch_as(
         self,
@@ -204,18 +196,11 @@ class Client:
         *,
         namespace: str | None = None,
         subresource: str | None = None,
-        answer: bool = True,
-        retry_busy: bool = True,
     ) -> T:
         """What `read` makes of the patched object, as `get_as`."""
-        path = kind.path(namespace=namespace, name=name, subresource=subresource)
-        headers = {
-            "Content-Type": _MERGE_PATCH if isinstance(patch, Mapping) else _JSON_PATCH,
-            "Accept": FULL if answer else METADATA_ONLY,
-        }
-        action = Action.on("patch", kind, namespace, name, subresource)
-        place = f"{path}?fieldManager={FIELD_MANAGER}"
-        return self._wrote(kind, _Request(action, "PATCH", place, headers, patch, retry_busy=retry_busy), read)
+        return self._wrote(
+            kind, _patching(kind, name, patch, namespace=namespace, subresource=subresource, accept=FULL), read
+        )
 
     def delete(
         self, kind: Kind, name: str, *, namespace: str | None = None, preconditions: Mapping[str, str] | None = None
@@ -319,6 +304,21 @@ class Client:
             if value and not (value.isascii() and value.isprintable()):
                 raise NotConnected(str(request.action), f"{name} can't be sent: it holds a line break or no ASCII")
         return headers | {name: value for name, value in more.items() if value}
+
+
+def _patching(
+    kind: Kind,
+    name: str,
+    patch: Sequence[JSON] | Mapping[str, Any],
+    *,
+    namespace: str | None,
+    subresource: str | None,
+    accept: str,
+) -> _Request:
+    path = kind.path(namespace=namespace, name=name, subresource=subresource)
+    headers = {"Content-Type": _MERGE_PATCH if isinstance(patch, Mapping) else _JSON_PATCH, "Accept": accept}
+    action = Action.on("patch", kind, namespace, name, subresource)
+    return _Request(action, "PATCH", f"{path}?fieldManager={FIELD_MANAGER}", headers, patch)
 
 
 def _itself(written: JSON) -> JSON:

@@ -93,8 +93,7 @@ def _rate(metric: str) -> str:
 def _by_application(function: str, metric: str, at: str = "") -> str:
     """A metric of streaming queries. Its application is in a label, or in the name that Spark gives its metrics.
 
-    Names are looked at only where the label is missing: otherwise two series of a name would become one, which ends the
-    whole query.
+    The id in the name counts only without the label: two series of one name that became one would end the whole query.
     """
     name = f'__name__=~"metrics_.+_driver_spark_streaming_.+_{metric}",{_FROM_POD}'
     labeled = f'{{{name},application_id=~"{_ID}"}}{at}'

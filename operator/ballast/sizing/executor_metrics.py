@@ -24,8 +24,8 @@ _METRICS = {
 
 def _arriving(function: str) -> str:
     """Of every streaming query of a driver. The servlet has the application and the query in the name alone; a scrape
-    may add the application as a label. Where two series would become one, Prometheus would answer nothing: so the name
-    is looked at only where the label is missing, and tells the queries apart as a whole.
+    may add the application as a label. The id in the name counts only without that label, and the whole name tells the
+    queries apart: two series that became one would end the whole query.
 
     Until a query's first batch has ended its gauge holds 0, which is no rate: what comes before the first value above
     0 is left out.

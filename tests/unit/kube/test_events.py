@@ -39,6 +39,10 @@ class Told:
             self.recorder.post(notice(number, namespace))
 
 
+def queued(client: Client) -> QueuedEventRecorder:
+    return QueuedEventRecorder(client, instance="one", clock=lambda: 1_800_000_000.0, on_error=lambda _: None)
+
+
 def test_a_server_that_throttles_events_is_asked_once_and_nobody_waits_for_it(tmp_path: Path) -> None:
     with scripted(BUSY) as script:
         told = Told(script.client(tmp_path))
@@ -131,9 +135,7 @@ def test_events_about_a_slow_namespace_keep_back_none_about_others(tmp_path: Pat
 
     with scripted(OK) as script:
         script.by = slowly
-        recorder = QueuedEventRecorder(
-            script.client(tmp_path), instance="one", clock=lambda: 1_800_000_000.0, on_error=lambda _: None
-        )
+        recorder = queued(script.client(tmp_path))
         for number in range(20):
             recorder.post(notice(number, "slow"))
         recorder.post(notice(1))
@@ -152,9 +154,7 @@ def test_thousands_of_notices_of_one_namespace_leave_room_for_those_of_others(tm
 
     with scripted(OK) as script:
         script.by = slowly
-        recorder = QueuedEventRecorder(
-            script.client(tmp_path), instance="one", clock=lambda: 1_800_000_000.0, on_error=lambda _: None
-        )
+        recorder = queued(script.client(tmp_path))
         for number in range(3000):
             recorder.post(notice(number, "junk"))
         recorder.post(notice(1))
