@@ -85,7 +85,7 @@ def scene(control_plane: Testbed, crd_server: Server, tmp_path_factory: pytest.T
         wait_until(lambda: not any(_taints(cluster, name) for name in NODES), what="the new nodes take pods")
         cluster.client.create(BALANCING_POLICY, policy())
         cluster.client.create(SPARK_TOPOLOGY, topology(), namespace=NAMESPACE)
-        for name, node in (("exec-1", "cli-a1"), ("exec-2", "cli-b1")):
+        for name, node in (("app-exec-1", "cli-a1"), ("app-exec-2", "cli-b1")):
             cluster.running(name, node)
             cluster.patch(name, {"metadata": {"labels": {TOPOLOGY: "clicks", COMPONENT: "ingest"}}})
         cluster.executor("driver-1", gates=[{"name": "example.org/held"}])
@@ -136,14 +136,14 @@ def test_status_of_all_policies_includes_it(scene: Scene) -> None:
 
 
 def test_plan_says_what_placing_again_would_give_and_why_nothing_moves(scene: Scene) -> None:
-    before = scene.cluster.read("exec-1")["metadata"]["resourceVersion"]
+    before = scene.cluster.read("app-exec-1")["metadata"]["resourceVersion"]
     (plan,) = scene.document("plan", "clicks")["plans"]
     (anew,) = plan["topologies"]
     assert anew["topology"] == "cli-analytics/clicks"
     assert (anew["locality"]["before"]["crossZoneRatio"], anew["locality"]["after"]["crossZoneRatio"]) == (0.5, 0.0)
     assert plan["moves"] == []
     assert [refusal["reason"] for refusal in plan["refusals"]] == ["NoMetrics"]
-    assert scene.cluster.read("exec-1")["metadata"]["resourceVersion"] == before
+    assert scene.cluster.read("app-exec-1")["metadata"]["resourceVersion"] == before
 
 
 def test_discover_proposes_the_topology_that_was_declared_by_hand(scene: Scene, tmp_path: Path) -> None:
@@ -156,15 +156,15 @@ def test_discover_proposes_the_topology_that_was_declared_by_hand(scene: Scene, 
 
 def test_explain_shows_capacity_and_load_of_a_topology(scene: Scene) -> None:
     found = scene.document("explain", "topology/clicks")
-    assert [each["executor"] for each in found["executors"]] == [f"{NAMESPACE}/exec-1", f"{NAMESPACE}/exec-2"]
+    assert [each["executor"] for each in found["executors"]] == [f"{NAMESPACE}/app-exec-1", f"{NAMESPACE}/app-exec-2"]
     assert {each["combination"] for each in found["executors"]} == {"Unknown"}
 
 
 def test_explain_takes_the_namespace_of_the_context(scene: Scene) -> None:
-    ended = scene.ballast("explain", "pod/exec-1")
+    ended = scene.ballast("explain", "pod/app-exec-1")
     assert ended.code == 0, ended.err
     told = words(ended.out)
-    assert "cli-analytics/exec-1 Running on cli-a1" in told
+    assert "cli-analytics/app-exec-1 Running on cli-a1" in told
     assert "kube-scheduler chose its node; Ballast required none" in told
     assert "ingest Component 10.0 100% in other zones" in told
     assert "NoMetrics NotConfigured" in told
@@ -175,7 +175,10 @@ def test_explain_takes_the_namespace_of_the_context(scene: Scene) -> None:
     [
         (["explain", "driver-1"], "cli-analytics/driver-1 is a driver: drivers are never placed or moved"),
         (["explain", "nobody"], "cli-analytics/nobody: there is no such pod; say its namespace with -n"),
-        (["explain", "exec-1", "-n", "default"], "default/exec-1: there is no such pod; say its namespace with -n"),
+        (
+            ["explain", "app-exec-1", "-n", "default"],
+            "default/app-exec-1: there is no such pod; say its namespace with -n",
+        ),
         (["status", "-p", "nothing"], "there is no BalancingPolicy nothing; there are: "),
         (["plan", "nothing", "-p", POLICY], "topologies: cli-analytics/clicks; policies: cli-streaming"),
     ],
@@ -209,9 +212,9 @@ def test_a_snapshot_can_be_planned_with_no_cluster(scene: Scene, tmp_path: Path)
     file.write_text(dump(hot(file)))
     (plan,) = yaml.safe_load(run("plan", "-f", str(file), "-o", "yaml").out)["plans"]
     (move,) = plan["moves"]
-    assert (move["executor"], move["from"], move["to"]) == ("cli-analytics/exec-1", "cli-a1", "cli-a2")
-    assert f"exec-1 cli-a1 -> cli-a2 {move['predicted']['gain']:.1f}" in words(run("plan", "-f", str(file)).out)
-    assert "would move to cli-a2" in run("explain", "exec-1", "-f", str(file)).out
+    assert (move["executor"], move["from"], move["to"]) == ("cli-analytics/app-exec-1", "cli-a1", "cli-a2")
+    assert f"app-exec-1 cli-a1 -> cli-a2 {move['predicted']['gain']:.1f}" in words(run("plan", "-f", str(file)).out)
+    assert "would move to cli-a2" in run("explain", "app-exec-1", "-f", str(file)).out
 
 
 def hot(file: Path) -> Any:

@@ -49,19 +49,19 @@ def asked(caller: Caller, pod: dict[str, Any], *, uid: str | None, dry: bool = F
 
 def test_a_running_executor_is_evicted_by_its_uid(here: Cluster, operator: Caller, installed: Installation) -> None:
     """Though it is on a node, where the operator may delete nothing itself."""
-    pod = here.running("by-uid", NODE)
-    assert operator.delete(POD, "by-uid", namespace=HERE).refused_by(f"{RELEASE}-delete")
+    pod = here.running("by-uid-exec-1", NODE)
+    assert operator.delete(POD, "by-uid-exec-1", namespace=HERE).refused_by(f"{RELEASE}-delete")
     code, words = asked(operator, pod, uid=pod["metadata"]["uid"])
     assert code == 201, words
-    assert installed.admin.read(POD, "by-uid", namespace=HERE).code == 404
+    assert installed.admin.read(POD, "by-uid-exec-1", namespace=HERE).code == 404
 
 
 def test_without_a_uid_it_is_refused(here: Cluster, operator: Caller, installed: Installation) -> None:
-    pod = here.running("by-name", NODE)
-    body = eviction("by-name", HERE)
+    pod = here.running("by-name-exec-1", NODE)
+    body = eviction("by-name-exec-1", HERE)
     for deletes in ({}, {"gracePeriodSeconds": 0}, {"preconditions": {"resourceVersion": "1"}}):
         asking = {**body, "deleteOptions": deletes} if deletes else body
-        answer = operator.act(POD, "by-name", subresource="eviction", body=asking, namespace=HERE)
+        answer = operator.act(POD, "by-name-exec-1", subresource="eviction", body=asking, namespace=HERE)
         assert answer.refused_by(f"{RELEASE}-evict"), answer
         assert "Ballast evicts a pod by its uid: set deleteOptions.preconditions.uid" in answer.message
     code, words = asked(installed.admin, pod, uid=None)
@@ -84,20 +84,28 @@ def test_an_executor_ends_as_its_own_pod_says(
     here: Cluster, operator: Caller, installed: Installation, options: dict[str, Any], allowed: bool
 ) -> None:
     """With a grace period of 0, it would lose the state that it hands on when it is decommissioned."""
-    pod = here.running("patient", NODE)
-    body = eviction("patient", HERE, uid=pod["metadata"]["uid"])
+    pod = here.running("patient-exec-1", NODE)
+    body = eviction("patient-exec-1", HERE, uid=pod["metadata"]["uid"])
     body["deleteOptions"].update(options)
-    answer = operator.act(POD, "patient", subresource="eviction", body=body, namespace=HERE, dry=True)
+    answer = operator.act(POD, "patient-exec-1", subresource="eviction", body=body, namespace=HERE, dry=True)
     assert (answer.ok, answer.refused_by(f"{RELEASE}-evict")) == (allowed, not allowed), answer
     with account(installed.testbed, NAMESPACE, f"{RELEASE}-release") as releasing:
-        assert releasing.act(POD, "patient", subresource="eviction", body=body, namespace=HERE, dry=True).code == 403
-    assert installed.admin.act(POD, "patient", subresource="eviction", body=body, namespace=HERE, dry=True).ok
-    assert installed.admin.delete(POD, "patient", namespace=HERE).ok
+        assert (
+            releasing.act(POD, "patient-exec-1", subresource="eviction", body=body, namespace=HERE, dry=True).code
+            == 403
+        )
+    assert installed.admin.act(POD, "patient-exec-1", subresource="eviction", body=body, namespace=HERE, dry=True).ok
+    assert installed.admin.delete(POD, "patient-exec-1", namespace=HERE).ok
 
 
 @pytest.mark.parametrize(
     ("namespace", "name", "words"),
-    [("kube-system", "clicks-exec-1", "evicts nothing in kube-system"), (HERE, "clicks-driver", "evicts no driver")],
+    [
+        ("kube-system", "clicks-exec-1", "evicts nothing in kube-system"),
+        (HERE, "clicks-driver", "evicts executors alone"),
+        (HERE, "driver-named-by-its-user", "evicts executors alone"),
+        (HERE, "clicks-exec-1-driver", "evicts executors alone"),
+    ],
 )
 def test_neither_the_clusters_own_pods_nor_drivers_are_evicted(
     here: Cluster, operator: Caller, namespace: str, name: str, words: str
@@ -110,25 +118,25 @@ def test_neither_the_clusters_own_pods_nor_drivers_are_evicted(
 
 
 def test_a_namesake_is_not_evicted(here: Cluster, operator: Caller, installed: Installation) -> None:
-    pod = here.running("namesake", NODE)
+    pod = here.running("namesake-exec-1", NODE)
     code, words = asked(operator, pod, uid="another")
     assert code == 409, words
-    assert installed.admin.read(POD, "namesake", namespace=HERE).ok
+    assert installed.admin.read(POD, "namesake-exec-1", namespace=HERE).ok
 
 
 def test_a_disruption_budget_is_respected(here: Cluster, operator: Caller, installed: Installation) -> None:
     budgeted = Cluster.open(here.testbed, "evict-budgeted")
-    pod = budgeted.running("needed", NODE)
+    pod = budgeted.running("needed-exec-1", NODE)
     budgeted.budget("keep-one", min_available=1)
     code, words = asked(operator, pod, uid=pod["metadata"]["uid"])
     assert code == 429, words
-    assert installed.admin.read(POD, "needed", namespace=budgeted.namespace).ok
+    assert installed.admin.read(POD, "needed-exec-1", namespace=budgeted.namespace).ok
 
 
 def test_evictions_can_be_granted_in_chosen_namespaces_alone(
     here: Cluster, elsewhere: Cluster, operator: Caller, installed: Installation
 ) -> None:
-    inside, outside = here.running("inside", NODE), elsewhere.running("outside", NODE)
+    inside, outside = here.running("inside-exec-1", NODE), elsewhere.running("outside-exec-1", NODE)
 
     def may(pod: dict[str, Any]) -> bool:
         code, words = asked(operator, pod, uid=pod["metadata"]["uid"], dry=True)
@@ -142,6 +150,6 @@ def test_evictions_can_be_granted_in_chosen_namespaces_alone(
     wait_until(lambda: may(inside), what="evictions here are allowed")
     refused = asked(operator, outside, uid=outside["metadata"]["uid"])[1]
     assert 'cannot create resource "pods/eviction"' in refused
-    assert operator.create(EXECUTOR_MOVE, move("recorded", pod="outside"), namespace=ELSEWHERE, dry=True).ok
+    assert operator.create(EXECUTOR_MOVE, move("recorded", pod="outside-exec-1"), namespace=ELSEWHERE, dry=True).ok
     installed.upgrade()
     wait_until(lambda: may(outside), what="evictions are allowed everywhere again")

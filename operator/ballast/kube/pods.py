@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -30,6 +31,8 @@ _MOUNTING = Constraints(
 _LONGEST_NAME = 253
 _SPARK_CONTAINER = "spark-kubernetes-executor"
 _MOST_SLOTS = 10_000.0
+_OF_DIRECT_ALLOCATOR = re.compile(r"-exec-[0-9]+\Z")
+"""Names of its executors: those that `ballast-evict` lets be evicted."""
 """More than any executor has: sums of slots stay far from what a float can't hold."""
 
 
@@ -258,7 +261,9 @@ class PodReader:
             resource_profile=labels.get(names.SPARK_RESOURCE_PROFILE) or "0",
             cores=self._cores(spec),
             graceful=any(_stops_by(container, self._script) for container in spec["containers"]),
-            allocator_direct=executor_id != names.SPARK_INDIRECT_ID and owner.get("kind", "Pod") == "Pod",
+            allocator_direct=executor_id != names.SPARK_INDIRECT_ID
+            and owner.get("kind", "Pod") == "Pod"
+            and _OF_DIRECT_ALLOCATOR.search(metadata["name"]) is not None,
             kueue_managed=any(key.startswith(names.KUEUE) for key in (*labels, *gates)),
             opted_out=_opted_out(metadata),
             running_since=_running_since(status),

@@ -89,7 +89,9 @@ def _workload(case: Case, moves: MovesPolicy) -> Objection | None:
 
 def _graceful(case: Case, moves: MovesPolicy) -> Objection | None:
     if not case.executor.allocator_direct:
-        return Reason.UNSUPPORTED_ALLOCATOR, "Spark's statefulset and deployment allocators re-create it in place"
+        return Reason.UNSUPPORTED_ALLOCATOR, (
+            "only Spark's direct allocator, which names executors …-exec-ID, replaces one that is moved by a new one"
+        )
     if not case.executor.graceful and not moves.allow_ungraceful:
         return Reason.NO_DECOMMISSIONING, "it was submitted without spark.decommission.enabled=true"
     return None

@@ -91,6 +91,8 @@ def test_graceful_means_that_stopping_begins_with_sparks_decommissioning(command
         ({"owners": [{"kind": "StatefulSet", "uid": "s", "controller": True}]}, False),
         ({"owners": [{"kind": "ReplicaSet", "uid": "s", "controller": True}]}, False),
         ({"labels": {"spark-exec-id": "EXECID"}}, False),
+        ({"name": "clicks-driver"}, False),
+        ({"name": "clicks-exec-1-driver"}, False),
     ],
 )
 def test_executors_of_the_statefulset_and_deployment_allocators_are_told_apart(
