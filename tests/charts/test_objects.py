@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ballast.api import crd
-from tests.charts.rendering import CHART, NAMESPACE, Manifests, Renderer
+from tests.charts.rendering import CHART, JSON, NAMESPACE, Manifests, Renderer
 from tests.testbed.errors import TestbedError
 
 CLUSTER_SCOPED = {
@@ -136,6 +136,22 @@ def test_what_tells_replicas_apart_is_not_set_by_env(name: str, render: Renderer
     """With one POD_NAME in both, both replicas would hold the Lease, and lead."""
     with pytest.raises(TestbedError, match=r"/env/0/name"):
         render({"env": [{"name": name, "value": "same"}]})
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"metrics": None}, "missing property 'metrics'"),
+        ({"crds": {"keep": None}}, "at '/crds': missing property 'keep'"),
+        ({"gate": {"install": None}}, "at '/gate': missing property 'install'"),
+        ({"lease": {"durationSeconds": None}}, "at '/lease': missing property 'durationSeconds'"),
+    ],
+    ids=str,
+)
+def test_a_default_that_is_taken_away_is_named(values: JSON, words: str, render: Renderer) -> None:
+    """Helm takes null for that. Without `crds.keep`, uninstalling would delete everybody's policies and topologies."""
+    with pytest.raises(TestbedError, match=words):
+        render(values)
 
 
 def test_the_definitions_are_those_of_the_models_and_are_kept(defaults: Manifests) -> None:
