@@ -28,8 +28,9 @@ from ballast.controller.topology_findings import (
 )
 from ballast.kube import names
 from ballast.kube.constraint_reader import Volumes
+from ballast.kube.executors import SparkExecutor
 from ballast.kube.nodes import NodeFacts, model_node
-from ballast.kube.pods import Pod, SparkExecutor
+from ballast.kube.pods import Pod
 from ballast.kube.requested import Requested
 from ballast.model import (
     ConditionReason,

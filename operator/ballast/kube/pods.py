@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -12,8 +11,9 @@ from typing import Any
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
 from ballast.kube.anti_affinity import UNREAD, AntiAffinityReader, AntiAffinityTerm
-from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
+from ballast.kube.constraint_reader import ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
+from ballast.kube.executors import ExecutorReader, SparkExecutor, unschedulable
 from ballast.kube.omission import OMISSIONS
 from ballast.model import BINDING_SECONDS, KUBE_SCHEDULER, Constraints, Phase, Resources
 
@@ -29,11 +29,6 @@ _MOUNTING = Constraints(
     unread=f"it mounts more than {MOST_CLAIMS} claims: Ballast reads none of what it demands of nodes"
 )
 _LONGEST_NAME = 253
-_SPARK_CONTAINER = "spark-kubernetes-executor"
-_MOST_SLOTS = 10_000.0
-_OF_DIRECT_ALLOCATOR = re.compile(r"-exec-[0-9]+\Z")
-"""Names of its executors: those that `ballast-evict` lets be evicted."""
-"""More than any executor has: sums of slots stay far from what a float can't hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +55,6 @@ class Nomination:
     node: str
     ours: bool
     """Ballast wrote it."""
-
-
-@dataclass(frozen=True, slots=True)
-class SparkExecutor:
-    """What only executors have."""
-
-    application: str
-    executor_id: str
-    resource_profile: str
-    cores: float
-    graceful: bool
-    allocator_direct: bool
-    kueue_managed: bool
-    opted_out: bool
-    running_since: float | None
-    unschedulable_since: float | None
-    exit_code: int | None
-    """The highest of its containers that have ended."""
-    pinned_at: float | None
-    """When Ballast wrote its required node affinity; None if it did not."""
-    by_other_pods: bool = False
-    """Its pod requires to be near other pods or apart from them, by what Ballast does not look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +164,7 @@ class PodReader:
     def __init__(self, *, decommission_script: str = "decom.sh", offered: set[str] | None = None) -> None:
         self._amounts = AmountReader(offered)
         self._constraints, self._anti_affinity = ConstraintReader(), AntiAffinityReader()
-        self._script = decommission_script
+        self._executors = ExecutorReader(self._amounts, decommission_script)
 
     def read(self, pod: JSON) -> Pod:
         """The pod, without the parts that can't be read.
@@ -238,7 +211,7 @@ class PodReader:
             gates=gates,
             requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
             scheduler=(spec.get("schedulerName") or KUBE_SCHEDULER)[:_LONGEST_NAME],
-            unschedulable=_unschedulable(status) is not None,
+            unschedulable=unschedulable(status) is not None,
             awaits_objects=any(spec.get(field) for field in ("resourceClaims", "schedulingGroup", "workloadRef")),
             constraints=_MOUNTING if crowded else self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=() if crowded else claims,
@@ -246,47 +219,8 @@ class PodReader:
             anti_affinity=self._anti_affinity.read(metadata["namespace"], spec),
             held=_held(pod, gates),
             nomination=_nomination(pod),
-            executor=self._executor(pod, gates) if is_executor else None,
+            executor=self._executors.read(pod, gates) if is_executor else None,
         )
-
-    def _executor(self, pod: JSON, gates: tuple[str, ...]) -> SparkExecutor:
-        metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-        labels = metadata["labels"]
-        owner = _controller(metadata)
-        executor_id = labels.get(names.SPARK_EXECUTOR_ID) or ""
-        pinned_at = _pinned_at(metadata)
-        return SparkExecutor(
-            application=labels.get(names.SPARK_APPLICATION) or "",
-            executor_id=executor_id,
-            resource_profile=labels.get(names.SPARK_RESOURCE_PROFILE) or "0",
-            cores=self._cores(spec),
-            graceful=any(_stops_by(container, self._script) for container in spec["containers"]),
-            allocator_direct=executor_id != names.SPARK_INDIRECT_ID
-            and owner.get("kind", "Pod") == "Pod"
-            and _OF_DIRECT_ALLOCATOR.search(metadata["name"]) is not None,
-            kueue_managed=any(key.startswith(names.KUEUE) for key in (*labels, *gates)),
-            opted_out=_opted_out(metadata),
-            running_since=_running_since(status),
-            unschedulable_since=_unschedulable_since(status, pinned_at),
-            exit_code=_exit_code(status),
-            pinned_at=pinned_at,
-            by_other_pods=_by_other_pods(spec),
-        )
-
-    def _cores(self, spec: JSON) -> float:
-        container = _spark_container(spec)
-        for entry in container.get("env") or ():
-            if entry["name"] == "SPARK_EXECUTOR_CORES":
-                return _slots(entry.get("value"))
-        asked = (container.get("resources") or {}).get("requests") or {}
-        return min(self._amounts.quantity(asked["cpu"]), _MOST_SLOTS) if "cpu" in asked else 1.0
-
-
-def _opted_out(metadata: JSON) -> bool:
-    return "disabled" in (
-        (metadata.get("labels") or {}).get(names.GATE_CHOICE),
-        (metadata.get("annotations") or {}).get(names.GATE_CHOICE),
-    )
 
 
 def _held(pod: JSON, gates: tuple[str, ...]) -> Held | None:
@@ -340,19 +274,6 @@ def _demanding_unknown(pod: Pod) -> Pod:
     return replace(pod, held=held, constraints=_UNREAD, anti_affinity=(UNREAD,))
 
 
-def _by_other_pods(spec: JSON) -> bool:
-    """Whether it requires (anti-)affinity to pods, or to be spread over more than hosts.
-
-    Hosts of one zone keep a spread as well as those of several.
-    """
-    affinity = spec.get("affinity") or {}
-    kinds = (affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {})
-    return any(each.get(REQUIRED) for each in kinds) or any(
-        each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("topologyKey") != names.HOST
-        for each in spec.get("topologySpreadConstraints") or ()
-    )
-
-
 def _claims(pod: JSON) -> tuple[str, ...]:
     """At most one more than MOST_CLAIMS."""
     return tuple(islice(_all_claims(pod), MOST_CLAIMS + 1))
@@ -364,73 +285,3 @@ def _all_claims(pod: JSON) -> Iterator[str]:
             yield volume["persistentVolumeClaim"]["claimName"]
         elif "ephemeral" in volume:
             yield f"{pod['metadata']['name']}-{volume['name']}"
-
-
-def _controller(metadata: JSON) -> JSON:
-    owners: list[JSON] = metadata.get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), {})
-
-
-def _spark_container(spec: JSON) -> JSON:
-    containers: list[JSON] = spec["containers"]
-    return next((c for c in containers if c["name"] == _SPARK_CONTAINER), containers[0])
-
-
-def _stops_by(container: JSON, script: str) -> bool:
-    hook = ((container.get("lifecycle") or {}).get("preStop") or {}).get("exec") or {}
-    command: list[str] = hook.get("command") or []
-    return bool(command) and command[-1].endswith(script)
-
-
-def _running_since(status: JSON) -> float | None:
-    if status.get("phase") != "Running":
-        return None
-    starts = [
-        ((entry.get("state") or {}).get("running") or {}).get("startedAt")
-        for entry in status.get("containerStatuses") or ()
-    ]
-    return seconds(min((start for start in starts if start), default=None) or status.get("startTime"))
-
-
-def _exit_code(status: JSON) -> int | None:
-    ends = [(entry.get("state") or {}).get("terminated") for entry in status.get("containerStatuses") or ()]
-    codes = [int(end["exitCode"]) for end in ends if end]
-    return max(codes, default=None)
-
-
-def _unschedulable_since(status: JSON, released_at: float | None) -> float | None:
-    """The condition keeps the time at which it became False, which a gated pod's was from the start.
-
-    So for a pod that we released the count begins there.
-    """
-    condition = _unschedulable(status)
-    since = seconds(condition.get("lastTransitionTime")) if condition else None
-    return since if since is None or released_at is None else max(since, released_at)
-
-
-def _unschedulable(status: JSON) -> JSON | None:
-    """The condition that says so."""
-    for condition in status.get("conditions") or ():
-        if condition["type"] == "PodScheduled":
-            refused = condition["status"] == "False" and condition.get("reason") == "Unschedulable"
-            return condition if refused else None
-    return None
-
-
-def _pinned_at(metadata: JSON) -> float | None:
-    for entry in metadata.get("managedFields") or ():
-        if entry.get("manager") == names.FIELD_MANAGER and not entry.get("subresource"):
-            fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
-            affinity = (fields.get("f:affinity") or {}).get("f:nodeAffinity") or {}
-            if f"f:{REQUIRED}" in affinity:
-                return seconds(entry.get("time"))
-    return None
-
-
-def _slots(text: Any) -> float:
-    """Spark writes a whole number. A user who creates pods may write anything else, which counts as one slot."""
-    try:
-        number = float(text)
-    except (TypeError, ValueError):
-        return 1.0
-    return number if 1 <= number <= _MOST_SLOTS else 1.0

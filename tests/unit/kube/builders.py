@@ -8,6 +8,7 @@ from ballast.api.topology import SparkTopology
 
 JSON = dict[str, Any]
 GATE = {"name": "ballast.dev/placement"}
+FOREIGN_GATE = {"name": "kueue.x-k8s.io/admission"}
 CREATED = "2026-11-21T10:00:00Z"
 CREATED_AT = 1795255200.0
 NOMINATED_BY_US = {
@@ -103,3 +104,8 @@ def topology(name: str = "clicks", *, namespace: str = "analytics", **spec: Any)
     return SparkTopology.parse(
         {"apiVersion": "ballast.dev/v1alpha1", "kind": "SparkTopology", "metadata": metadata, "spec": spec}
     )
+
+
+def pinned_by_us(at: str, part: str = "requiredDuringSchedulingIgnoredDuringExecution") -> JSON:
+    fields: JSON = {"f:spec": {"f:affinity": {"f:nodeAffinity": {f"f:{part}": {}}}}}
+    return {"manager": "ballast", "operation": "Update", "time": at, "fieldsV1": fields}

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ballast.kube import names
+from ballast.kube.executors import SparkExecutor
+from ballast.kube.pods import Pod, PodReader
+from tests.unit.kube.builders import (
+    CREATED,
+    CREATED_AT,
+    FOREIGN_GATE,
+    GATE,
+    container,
+    executor,
+    expression,
+    pinned_by_us,
+    required,
+)
+
+
+def read(raw: dict[str, Any]) -> Pod:
+    return PodReader().read(raw)
+
+
+def facts(**changes: Any) -> SparkExecutor:
+    found = read(executor(**changes)).executor
+    assert found is not None
+    return found
+
+
+def test_an_executor_carries_what_spark_wrote_on_it() -> None:
+    found = facts(number=7, application="spark-9", profile="2")
+    assert (found.application, found.executor_id, found.resource_profile) == ("spark-9", "7", "2")
+
+
+def test_times_are_seconds_since_the_epoch() -> None:
+    started = {"name": "c", "state": {"running": {"startedAt": "2026-11-21T10:01:00Z"}}}
+    raw = executor(node="node-1", status={"containerStatuses": [started]})
+    assert read(raw).created_at == CREATED_AT
+    assert facts(node="node-1", status={"containerStatuses": [started]}).running_since == CREATED_AT + 60
+
+
+@pytest.mark.parametrize(
+    ("command", "graceful"),
+    [(["/opt/decom.sh"], True), (["bash", "/opt/spark/decom.sh"], True), (["/bin/sleep", "5"], False), ([], False)],
+)
+def test_graceful_means_that_stopping_begins_with_sparks_decommissioning(command: list[str], graceful: bool) -> None:
+    hook: dict[str, Any] = {"lifecycle": {"preStop": {"exec": {"command": command}}}}
+    assert facts(containers=[container(**hook)]).graceful is graceful
+    assert facts(containers=[container("sidecar"), container(**hook)]).graceful is graceful
+
+
+@pytest.mark.parametrize(
+    ("changes", "direct"),
+    [
+        ({}, True),
+        ({"owners": [{"kind": "Pod", "uid": "d", "controller": True}]}, True),
+        ({"owners": [{"kind": "SparkApplication", "uid": "s"}]}, True),
+        ({"owners": [{"kind": "StatefulSet", "uid": "s", "controller": True}]}, False),
+        ({"owners": [{"kind": "ReplicaSet", "uid": "s", "controller": True}]}, False),
+        ({"labels": {"spark-exec-id": "EXECID"}}, False),
+        ({"name": "clicks-driver"}, False),
+        ({"name": "clicks-exec-1-driver"}, False),
+    ],
+)
+def test_executors_of_the_statefulset_and_deployment_allocators_are_told_apart(
+    changes: dict[str, Any], direct: bool
+) -> None:
+    assert facts(**changes).allocator_direct is direct
+
+
+@pytest.mark.parametrize(
+    ("changes", "managed"),
+    [({}, False), ({"labels": {"kueue.x-k8s.io/queue-name": "main"}}, True), ({"gates": [FOREIGN_GATE, GATE]}, True)],
+)
+def test_kueues_pods_are_known_by_label_or_gate(changes: dict[str, Any], managed: bool) -> None:
+    assert facts(**changes).kueue_managed is managed
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_one_opts_out_by_label_or_annotation(where: str) -> None:
+    assert facts(**{where: {"ballast.dev/gate": "disabled"}}).opted_out
+    assert not facts(**{where: {"ballast.dev/gate": "enabled"}}).opted_out
+
+
+def test_cores_are_task_slots_else_the_cpu_request() -> None:
+    slots = container(cpu="500m", env=[{"name": "TZ", "value": "2"}, {"name": "SPARK_EXECUTOR_CORES", "value": "4"}])
+    assert facts(containers=[slots]).cores == 4.0
+    assert facts(containers=[container(cpu="1500m")]).cores == 1.5
+    sidecar = {"name": "istio-proxy", "env": [{"name": "SPARK_EXECUTOR_CORES", "value": "9"}]}
+    assert facts(containers=[sidecar, slots]).cores == 4.0, "Spark's own container, wherever it stands"
+
+
+@pytest.mark.parametrize(("value", "cores"), [("1", 1.0), ("1.5", 1.5), ("10000", 10_000.0), ("10001", 1.0)])
+def test_task_slots_count_from_one_to_ten_thousand(value: str, cores: float) -> None:
+    slots = container(cpu="2", env=[{"name": "SPARK_EXECUTOR_CORES", "value": value}])
+    assert facts(containers=[slots]).cores == cores
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "0", "-1", "1e-320", "1e308", "four", "", None])
+def test_task_slots_that_no_executor_has_count_as_one(value: str | None) -> None:
+    slots = container(cpu="2", env=[{"name": "SPARK_EXECUTOR_CORES", "value": value}])
+    assert facts(containers=[slots]).cores == 1.0
+
+
+def unschedulable(reason: str = "Unschedulable", status: str = "False") -> dict[str, Any]:
+    at = "2026-11-21T10:00:30Z"
+    return {
+        "conditions": [
+            {"type": "Initialized", "status": status, "reason": reason, "lastTransitionTime": CREATED},
+            {"type": "PodScheduled", "status": status, "reason": reason, "lastTransitionTime": at},
+        ],
+    }
+
+
+def test_unschedulable_since_the_condition_says_so() -> None:
+    assert facts(status=unschedulable()).unschedulable_since == CREATED_AT + 30
+    assert facts(status=unschedulable("SchedulingGated")).unschedulable_since is None
+    assert facts(status=unschedulable(status="True")).unschedulable_since is None
+
+
+def test_unschedulable_not_before_we_released_it() -> None:
+    late = facts(status=unschedulable(), managed_fields=[pinned_by_us("2026-11-21T10:05:00Z")])
+    assert late.unschedulable_since == CREATED_AT + 300
+
+
+def test_pinned_is_what_we_required_not_what_its_owner_did() -> None:
+    assert facts(managed_fields=[pinned_by_us("2026-11-21T10:05:00Z")]).pinned_at == CREATED_AT + 300
+    assert facts(managed_fields=[pinned_by_us("2026-11-21T10:05:00Z", "preferredDuring")]).pinned_at is None
+    assert facts(affinity=required({"matchExpressions": [expression("zone", "a")]})).pinned_at is None
+
+
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": names.HOST}]}}
+
+
+NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+
+
+RATHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
+
+
+def spread(over: str, otherwise: str = "DoNotSchedule") -> list[dict[str, Any]]:
+    return [{"maxSkew": 1, "topologyKey": over, "whenUnsatisfiable": otherwise}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "required"),
+    [
+        ({"affinity": APART}, True),
+        ({"affinity": NEAR}, True),
+        ({"affinity": RATHER}, False),
+        ({"topologySpreadConstraints": spread("topology.kubernetes.io/zone")}, True),
+        ({"topologySpreadConstraints": spread("topology.kubernetes.io/zone", "ScheduleAnyway")}, False),
+        ({"topologySpreadConstraints": spread(names.HOST)}, False),
+        ({"topologySpreadConstraints": None, "affinity": {"podAffinity": None}}, False),
+    ],
+)
+def test_whether_other_pods_decide_about_its_node(spec: dict[str, Any], required: bool) -> None:
+    found = read(executor(**spec)).executor
+    assert found is not None
+    assert found.by_other_pods == required
