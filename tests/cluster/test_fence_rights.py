@@ -131,7 +131,7 @@ def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, cal
         off = {"spec": {"gating": False}}
         assert callers[name].patch(GATE_SWITCH, RELEASE, off).ok
         assert callers[name].patch(GATE_SWITCH, "somebody", off).code == 403
-        for part in ({"finalizers": ["ballast.dev/x"]}, {"labels": {"x": "y"}}, {"annotations": {"x": "y"}}):
+        for part in ({"finalizers": ["ballast.dev/x"]}, {"labels": {"x": "y"}}, {"generateName": "x-"}):
             answer = callers[name].patch(GATE_SWITCH, RELEASE, {"metadata": part}, dry=True)
             assert answer.refused_by(f"{RELEASE}-switch"), (name, part)
     on = {"spec": {"gating": True}}
