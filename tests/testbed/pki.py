@@ -2,6 +2,7 @@
 
 import datetime as dt
 import ipaddress
+import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,12 @@ class KeyPair:
 
     certificate: Path
     key: Path
+
+    def server_context(self) -> ssl.SSLContext:
+        """Of a server that presents it, and asks for no certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key)
+        return context
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ def pki(tmp_path: Path) -> Pki:
 
 def greets(server: KeyPair, *, client: KeyPair, server_trusts: Path, client_trusts: Path, host: str) -> bool:
     """Whether a mutually authenticated TLS handshake succeeds, in memory."""
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(server.certificate, server.key)
+    serving = server.server_context()
     serving.load_verify_locations(server_trusts)
     serving.verify_mode = ssl.CERT_REQUIRED
     asking = ssl.create_default_context(cafile=str(client_trusts))

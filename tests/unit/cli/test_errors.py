@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
 from pathlib import Path
 
 import pytest
@@ -154,9 +153,7 @@ def test_a_name_that_has_no_address_is_named(tmp_path: Path) -> None:
 
 def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path) -> None:
     files = create_pki(tmp_path / "pki", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"]).apiserver
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(files.certificate, files.key)
-    with scripted(Answer(), tls=context) as server:
+    with scripted(Answer(), tls=files.server_context()) as server:
         options = ["--kubeconfig", str(kubeconfig(tmp_path, server.url)), "--request-timeout", "5s"]
         ended = run("status", *options)
     assert_plain(ended)

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import SHUT_RDWR
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
+from tests.loopback import Handler, Server
 from tests.unit.kube.scripted import kubeconfig
 
 JSON = dict[str, Any]
@@ -99,7 +98,7 @@ class FaultyServer:
         self._news.notify_all()
 
     def answer(self, handler: _Handler) -> None:
-        query = {key: values[0] for key, values in parse_qs(urlsplit(handler.path).query).items()}
+        query = handler.fields()
         watching = query.get("watch") == "true"
         with self._news:
             fault = self._fault if self._afflicted else None
@@ -115,13 +114,13 @@ class FaultyServer:
     def _list(self, handler: _Handler) -> None:
         with self._news:
             page = {"metadata": {"resourceVersion": str(self._version)}, "items": list(self._pods.values())}
-        handler.reply(200, json.dumps(page).encode())
+        handler.reply(json.dumps(page).encode())
 
     def _refuse(self, handler: _Handler, fault: Fault, *, watching: bool) -> None:
         if fault is Fault.PAGE:
-            handler.reply(200, b"<html>sign in</html>", content="text/html")
+            handler.reply(b"<html>sign in</html>", content_type="text/html")
         elif fault is Fault.REFUSED:
-            handler.reply(503, b'{"message": "overloaded"}')
+            handler.reply(b'{"message": "overloaded"}', status=503)
         elif fault is Fault.SILENT and watching:
             handler.begin()
             self._stay()
@@ -180,20 +179,13 @@ class FaultyServer:
             self._news.wait_for(lambda: self._closed)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
     served: FaultyServer
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         with suppress(OSError):
             self.served.answer(self)
-
-    def reply(self, status: int, body: bytes, *, content: str = "application/json") -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
     def begin(self) -> None:
         self.send_response(200)
@@ -212,28 +204,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.shutdown(SHUT_RDWR)
 
-    def log_message(self, *arguments: Any) -> None:
-        del arguments
-
-
-class _Threads(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients hang up here: that is no news."""
-
 
 @contextmanager
 def faulty_server() -> Iterator[FaultyServer]:
     served = FaultyServer()
     handler = type("Handler", (_Handler,), {"served": served})
-    with _Threads(("127.0.0.1", 0), handler) as server:
-        served.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
+    with Server(handler) as server:
+        served.url = server.url
         try:
             yield served
         finally:
             served.close()
-            server.shutdown()
-            thread.join()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import ssl
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import yaml
 
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
+from tests.loopback import Handler, Server
 from tests.unit.kube.strict import objections
 
 JSON = dict[str, Any]
@@ -86,28 +84,18 @@ def kubeconfig(folder: Path, url: str, *, namespace: str = "analytics") -> Path:
     return path
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 128
-    """More than a client opens connections at a time: one that finds no place here is tried again after seconds."""
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client may refuse the certificate: that is no error of the test."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
 @contextmanager
 def scripted(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
     script = Scripted(list(answers))
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1
         """Head and body in one packet: two of them wait for each other's acknowledgment, 40 ms an answer."""
 
         def answer(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else None
+            content = self.content()
+            body = json.loads(content) if content else None
             given = script.answer(Asked(self.command, self.path, dict(self.headers), body))
             if given.hang_up:
                 self.close_connection = True
@@ -119,20 +107,7 @@ def scripted(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Sc
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 -- http.server's names
-
-        def log_message(self, *arguments: Any) -> None:
-            del arguments
-
-    with _Server(("127.0.0.1", 0), Handler) as server:
-        script.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield script
-        finally:
-            server.shutdown()
-            thread.join()
+    with Server(Answering, tls=tls) as server:
+        script.url = server.url
+        yield script
     assert not script.objections, "\n".join(script.objections)

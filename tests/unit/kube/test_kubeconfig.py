@@ -184,8 +184,8 @@ def test_a_file_that_is_no_kubeconfig_is_refused(text: str, tmp_path: Path) -> N
 @pytest.fixture
 def secure(pki: Pki) -> Iterator[Scripted]:
     """A server that wants a client's certificate."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki.cluster_ca.files.certificate))
-    context.load_cert_chain(pki.apiserver.certificate, pki.apiserver.key)
+    context = pki.apiserver.server_context()
+    context.load_verify_locations(pki.cluster_ca.files.certificate)
     context.verify_mode = ssl.CERT_REQUIRED
     with scripted(Answer(body={"metadata": {"name": "n"}}), tls=context) as script:
         yield script

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import json
-import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from ballast.kube.connection import Connection
 from ballast.kube.errors import Gone, Invalid, KubeError, NotConnected, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.stream import Stream
+from tests.loopback import Handler, Server
 from tests.testbed.kubeconfig import by_certificate
 from tests.testbed.pki import Pki
 from tests.unit.kube.scripted import Answer, kubeconfig, scripted
@@ -62,10 +61,10 @@ def watched(*pieces: bytes, ends: bool = True, **options: Any) -> Iterator[Watch
     if ends:
         given.finish.set()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Watching(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
+        def answer(self) -> None:
             given.paths.append(self.path)
             given.headers.append(dict(self.headers))
             self.send_response(200)
@@ -80,23 +79,12 @@ def watched(*pieces: bytes, ends: bool = True, **options: Any) -> Iterator[Watch
                 self.wfile.write(b"0\r\n\r\n")
             self.close_connection = True
 
-        def log_message(self, *arguments: Any) -> None:
-            del arguments
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        given.url = f"{'https' if given.pki else 'http'}://127.0.0.1:{server.server_port}"
-        if given.pki is not None:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(given.pki.apiserver.certificate, given.pki.apiserver.key)
-            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
+    with Server(Watching, tls=given.pki.apiserver.server_context() if given.pki else None) as server:
+        given.url = server.url
         try:
             yield given
         finally:
             given.finish.set()
-            server.shutdown()
-            thread.join()
 
 
 @pytest.mark.parametrize("chunked", [True, False])

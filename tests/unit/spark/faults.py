@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
+
+from tests.loopback import Handler, Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +41,23 @@ def failure(status: int, kind: str, words: str, **headers: str) -> Answer:
     return Answer(body, status, headers)
 
 
-class FaultyServer(ThreadingHTTPServer):
+class FaultyServer(Server):
     """Gives its answers one after the other, the last one for ever."""
 
-    daemon_threads = True
-
     def __init__(self, answers: Sequence[Answer]) -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
+        super().__init__(_Answering)
         self.answers = list(answers)
         self.asked: list[Asked] = []
-        self.ended = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def next_answer(self) -> Answer:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-class _Answering(BaseHTTPRequestHandler):
+class _Answering(Handler):
     server: FaultyServer
 
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
-        parts = urlsplit(self.path)
-        form = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-        fields = dict(parse_qsl(parts.query) + parse_qsl(form))
-        self.server.asked.append(Asked(self.command, parts.path, fields, dict(self.headers)))
+    def answer(self) -> None:
+        self.server.asked.append(Asked(self.command, urlsplit(self.path).path, self.fields(), dict(self.headers)))
         answer = self.server.next_answer()
         if answer.never:
             self.server.ended.wait()
@@ -89,19 +72,6 @@ class _Answering(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
         self.close_connection = True
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- its name there
-        """Nothing: the tests say what was asked."""
 
-
-@contextmanager
-def serving(*answers: Answer) -> Iterator[FaultyServer]:
-    server = FaultyServer(answers)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.ended.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def serving(*answers: Answer) -> FaultyServer:
+    return FaultyServer(answers)
