@@ -51,6 +51,7 @@ _LATE_SECONDS = 5.0
 """After a write that was not answered in time, until the status is tried again."""
 _RETRY_SECONDS = 1.0
 """Until a status is written again after a conflict."""
+_LONGEST_PROBLEM_CHARACTERS = 500
 
 JSON = dict[str, Any]
 
@@ -130,8 +131,8 @@ class Reporter:
         status: StatusModel
         try:
             status = policy_status(resource, outlook)
-        except ValidationError as error:
-            status = unshown_status(resource, self._problem(context.name, error), outlook.now)
+        except Exception as error:  # noqa: BLE001 -- it is logged, and the policy's pass goes on
+            status = unshown_status(resource, _problem(context.name, error), outlook.now)
         self._changes.refusals(context.name, decided)
         if renew and context.policy.moves.mode is MovesMode.RECOMMEND:
             self._changes.recommended(context.name, decided.moves)
@@ -140,12 +141,6 @@ class Reporter:
             self._find(context, finding)
         self._miss_metrics(context)
         return self._write(kinds.BALANCING_POLICY, context.read.raw, status.to_dict())
-
-    def _problem(self, name: str, error: ValidationError) -> str:
-        """What one value did must not fail the pass of all: the log has everything, users see the first."""
-        _LOG.error("the status of %s is not valid: %s", name, error)
-        first = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, (error.title, *first['loc'])))}: {first['msg']}"
 
     def _collect(self, context: Context, outlook: Outlook) -> None:
         """A topology's status waits until every policy was reported: only its owner writes it."""
@@ -182,8 +177,8 @@ class Reporter:
         else:
             try:
                 status = topology_status(read.resource, owner.outlook)
-            except ValidationError as error:
-                status = unshown_status(read.resource, self._problem(key_of(read.resource), error), owner.outlook.now)
+            except Exception as error:  # noqa: BLE001 -- it is logged, and one topology must not end the reconcile
+                status = unshown_status(read.resource, _problem(key_of(read.resource), error), owner.outlook.now)
         return self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
 
     def stalled(self, read: Read[BalancingPolicy], reason: ConditionReason, message: str) -> float | None:
@@ -263,6 +258,16 @@ class Reporter:
         else:
             return _Answer.NOT_NEEDED if written is None else _Answer.WRITTEN
         return _Answer.REFUSED
+
+
+def _problem(name: str, error: Exception) -> str:
+    """What one value did must not fail the pass of all: the log has everything, users see the first."""
+    if not isinstance(error, ValidationError):
+        _LOG.error("the status of %s can't be worked out", name, exc_info=error)
+        return f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM_CHARACTERS]
+    _LOG.error("the status of %s is not valid: %s", name, error)
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, (error.title, *first['loc'])))}: {first['msg']}"
 
 
 class _Answer(Enum):

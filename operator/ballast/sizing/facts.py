@@ -145,19 +145,21 @@ def _machine(machine: Machine) -> Iterator[tuple[str, Value]]:
 
 
 def _stages(sizing: Sizing) -> Iterator[tuple[str, Value]]:
-    """Core seconds per record of the source: Σ latency × records of the stage per record of the source."""
-    seconds, share, ratio = 0.0, 1.0, 1.0
+    """Core seconds per record of the source: Σ latency × records of the stage per record of the source.
+
+    At most LARGEST: fifty steps that send on a million records for each one would make any rate infinite.
+    """
+    seconds, share = 0.0, 1.0
     named = []
     for stage in sizing.stages:
         if stage.latency is not None:
             seconds += stage.latency.seconds * share
             named.append(f"spec.sizing.stages[{stage.component}].latency")
-        share *= stage.output_percent / 100
-        ratio *= stage.output_percent / 100
+        share = min(share * stage.output_percent / 100, LARGEST)
     if named:
-        yield "recordSeconds", declared(seconds, "s", " + ".join(named))
+        yield "recordSeconds", declared(min(seconds, LARGEST), "s", " + ".join(named))
     if sizing.stages:
-        yield "outputRatio", declared(ratio, "", "spec.sizing.stages[].outputPercent")
+        yield "outputRatio", declared(share, "", "spec.sizing.stages[].outputPercent")
 
 
 def _of_spec(quantity: Quantity, name: str, path: str) -> Value:

@@ -580,6 +580,29 @@ def topologies_told(script: Scripted) -> list[str]:
     return [f"{path[path.index('namespaces') + 1]}/{path[path.index('sparktopologies') + 1]}" for path in paths]
 
 
+def test_a_topology_whose_status_cannot_be_worked_out_says_so_and_ends_no_reconcile(
+    server: tuple[Server, Scripted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise no reconcile would end well any more, and the liveness probe would restart every replica."""
+    found, script = server
+    sized = {"components": [{"name": "ingest"}], "sizing": {"machine": {"count": 1, "cores": 4}}}
+    found.lists["sparktopologies"] = [topology("ads", 0) | {"spec": sized}, topology("web", 0)]
+
+    def broken(declared: object) -> None:
+        raise OverflowError(f"cannot convert {type(declared).__name__}")
+
+    monkeypatch.setattr("ballast.controller.status.topology.sizing_status", broken)
+    assert one_round(script, tmp_path) is not None
+    assert topologies_told(script) == ["ads/t0", "web/t0"]
+    ready = [
+        next(each for each in asked.body["status"]["conditions"] if each["type"] == "Ready")
+        for asked in script.writes
+        if "/sparktopologies/" in asked.path
+    ]
+    assert [each["status"] for each in ready] == ["False", "True"]
+    assert "OverflowError: cannot convert Sizing" in ready[0]["message"]
+
+
 def test_while_executors_come_to_their_gates_one_status_of_a_topology_is_written_of_each_namespace_in_turn(
     server: tuple[Server, Scripted], tmp_path: Path
 ) -> None:

@@ -84,3 +84,12 @@ def test_anything_that_the_api_server_admits_gives_a_status(sizing: dict[str, An
     """A tenant writes spec.sizing: no value of it may end the operator's pass."""
     told = sizing_status(Sizing.model_validate({**sizing, **batch}))
     assert told is None or told[0].to_dict()
+
+
+def test_steps_that_multiply_records_beyond_all_numbers_give_a_status() -> None:
+    """Any user may declare them, and the operator works out the status."""
+    steps = [{"component": f"c{number}", "latency": "1h", "outputPercent": 100_000_000} for number in range(50)]
+    for more in ({"recordsPerSecond": "9E"}, {"batchRecords": "9E", "recordBytes": "9E"}):
+        machine = {"machine": {"count": 4, "cores": 4, "memory": "9E"}}
+        told = sizing_status(Sizing.model_validate({"pendingPercent": 10_000, "stages": steps, **machine, **more}))
+        assert told is not None
