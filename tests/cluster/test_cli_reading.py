@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import pytest
 import yaml
@@ -23,6 +20,7 @@ from tests.cluster.kube.cluster import Cluster
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
+from tests.unit.prometheus.server import serving
 
 pytestmark = pytest.mark.cluster
 
@@ -240,39 +238,8 @@ def test_who_may_not_look_is_told_what_is_missing(scene: Scene) -> None:
     assert "operator" not in ended.err
 
 
-class NoSeries(BaseHTTPRequestHandler):
-    """A Prometheus that knows nothing, and counts what it is asked."""
-
-    asked: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.answer(urlsplit(self.path).query)
-
-    def do_POST(self) -> None:
-        self.answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
-
-    def answer(self, query: str) -> None:
-        self.asked.append(parse_qs(query)["query"][0])
-        body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
 def test_another_address_of_prometheus_is_asked_instead(scene: Scene) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), NoSeries)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}"
-        (pool,) = scene.document("status", "-p", POLICY, "--prometheus", address)["policies"]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-    assert NoSeries.asked
+    with serving() as prometheus:
+        (pool,) = scene.document("status", "-p", POLICY, "--prometheus", prometheus.url)["policies"]
+        assert prometheus.queries
     assert pool["metrics"]["reason"] != "NotConfigured"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,10 @@ from ballast.doctor.catalog import CLUSTER
 from ballast.kube.kinds import BALANCING_POLICY, NODE, POD, SPARK_TOPOLOGY
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.kube.cluster import Cluster
-from tests.cluster.test_cli_reading import NoSeries
 from tests.testbed.errors import TestbedError
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import run
+from tests.unit.prometheus.server import serving
 
 pytestmark = pytest.mark.cluster
 
@@ -310,16 +308,8 @@ def test_a_prometheus_that_does_not_answer_is_found(scene: Scene) -> None:
 
 
 def test_a_prometheus_without_series_of_the_nodes_is_found(scene: Scene) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), NoSeries)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}"
-        told = scene.told("QueryIncomplete", f"BalancingPolicy {POLICY}", "--prometheus", address)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving() as prometheus:
+        told = scene.told("QueryIncomplete", f"BalancingPolicy {POLICY}", "--prometheus", prometheus.url)
     assert f"The query nodeCpu has no fresh value for {', '.join(NODES)}." in told
     assert "The query executorCpu has no series, although executors run." in told
 

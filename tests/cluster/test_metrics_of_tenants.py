@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.prometheus import Endpoint, Preset, Prometheus, Reading, Series, queries
 from ballast.sizing.executor_metrics import QUERIES as SIZE
+from tests.loopback import EXPOSITION, Handler, Server
 from tests.spark.filled_prometheus import running
 from tests.testbed.waiting import wait_until
 from tests.unit.kube.builders import driver, executor, node
@@ -51,26 +50,13 @@ class Exporter:
     def serving(self) -> Iterator[None]:
         exporter = self
 
-        class Page(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.end_headers()
-                self.wfile.write(exporter.page().encode())
+        class Page(Handler):
+            def answer(self) -> None:
+                self.reply(exporter.page().encode(), content_type=EXPOSITION)
 
-            def log_message(self, *_: object) -> None:
-                """Keep quiet."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-        self.address = f"127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
+        with Server(Page) as server:
+            self.address = f"127.0.0.1:{server.server_port}"
             yield
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
 
 
 @dataclass

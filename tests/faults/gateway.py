@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
+from tests import loopback
 from tests.testbed.pki import create_pki
 from tests.testbed.testbed import Testbed
 
@@ -130,12 +130,10 @@ class Gateway:
         self._rotations += 1
         folder = self.folder / f"pki-{self._rotations}"
         pki = create_pki(folder, control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"])
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(pki.apiserver.certificate, pki.apiserver.key)
         shutil.copy(folder / "ca.crt", self.folder / "ca.new")
         (self.folder / "ca.new").rename(self.ca)
         with self._changed:
-            self._certificate = context
+            self._certificate = pki.apiserver.server_context()
             for connection in list(self._connections):
                 _hang_up(connection)
 
@@ -199,7 +197,7 @@ class _Answer:
     body: bytes
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(loopback.Handler):
     protocol_version = "HTTP/1.1"
     gateway: Gateway
     _upstream: http.client.HTTPSConnection | None = None
@@ -224,13 +222,11 @@ class _Handler(BaseHTTPRequestHandler):
             _hang_up(upstream.sock)
 
     def answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.content()
         try:
             self._answer(body)
         except (OSError, http.client.HTTPException):
             self._drop()
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 -- http.server's names
 
     def _answer(self, body: bytes) -> None:
         watching = self.command == "GET" and "watch=true" in self.path
@@ -372,9 +368,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         _hang_up(self.request)
 
-    def log_message(self, *arguments: Any) -> None:
-        del arguments
-
 
 def _hang_up(connection: socket.socket) -> None:
     """The connection itself: to end TLS in order, another thread would have to be waited for."""
@@ -382,9 +375,7 @@ def _hang_up(connection: socket.socket) -> None:
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
+class _Server(loopback.Server):
     gateway: Gateway
 
     def get_request(self) -> tuple[socket.socket, Any]:
@@ -395,9 +386,6 @@ class _Server(ThreadingHTTPServer):
         _hang_up(request)
         self.close_request(request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients hang up here, and do not trust certificates: that is no news."""
-
 
 @contextmanager
 def gateway(testbed: Testbed, folder: Path) -> Iterator[Gateway]:
@@ -405,14 +393,10 @@ def gateway(testbed: Testbed, folder: Path) -> Iterator[Gateway]:
     found = Gateway(testbed.url, ssl.create_default_context(cafile=str(testbed.ca)), folder)
     found.rotate()
     handler = type("Handler", (_Handler,), {"gateway": found})
-    with _Server(("127.0.0.1", 0), handler) as server:
+    with _Server(handler) as server:
         server.gateway = found
         found.url = f"https://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
         try:
             yield found
         finally:
             found.close()
-            server.shutdown()
-            thread.join()

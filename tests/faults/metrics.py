@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import Handler, Server
 
 JSON = dict[str, Any]
 NODE_CPU, NODE_AGE, EXECUTOR_CPU = "node_cpu", "node_age", "executor_cpu"
@@ -55,45 +54,22 @@ def _sample(at: float, value: float, **labels: str) -> JSON:
     return {"metric": labels, "value": [at, repr(value)]}
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 128
-    """With the default of five, connections made at once may be dropped, and are tried again a second later."""
-
-
 @contextmanager
 def serving() -> Iterator[Values]:
     values = Values()
 
-    class Answering(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(urlsplit(self.path).query)
-
-        def do_POST(self) -> None:
-            self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
-
-        def _answer(self, text: str) -> None:
+    class Answering(Handler):
+        def answer(self) -> None:
             if values.down:
                 self.send_error(503)
                 return
-            fields = parse_qs(text)
-            result = values.answer(fields["query"][0], float(fields["time"][0]))
-            self.send_response(200)
-            self.end_headers()
-            data = {"resultType": "vector", "result": result}
-            self.wfile.write(json.dumps({"status": "success", "data": data}).encode())
+            fields = self.fields()
+            data = {"resultType": "vector", "result": values.answer(fields["query"], float(fields["time"]))}
+            self.reply(json.dumps({"status": "success", "data": data}).encode())
 
         def date_time_string(self, timestamp: float | None = None) -> str:
             return super().date_time_string((timestamp or time.time()) + values.ahead_seconds)
 
-        def log_message(self, *arguments: Any) -> None:
-            del arguments
-
-    with _Server(("127.0.0.1", 0), Answering) as server:
-        values.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield values
-        finally:
-            server.shutdown()
-            thread.join()
+    with Server(Answering) as server:
+        values.url = server.url
+        yield values

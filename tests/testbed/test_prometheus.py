@@ -1,10 +1,9 @@
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
 
+from tests.loopback import EXPOSITION, Handler, Server
 from tests.testbed import instance as instances
 from tests.testbed.nodes import METRICS_PORT, NodeSpec, PlacedNode
 from tests.testbed.process import Supervisor
@@ -24,15 +23,9 @@ PAGES = {
 }
 
 
-class Pages(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.end_headers()
-        self.wfile.write(("\n".join(PAGES[self.path]) + "\n").encode())
-
-    def log_message(self, *_: object) -> None:
-        """Keep quiet."""
+class Pages(Handler):
+    def answer(self) -> None:
+        self.reply(("\n".join(PAGES[self.path]) + "\n").encode(), content_type=EXPOSITION)
 
 
 @pytest.fixture
@@ -48,13 +41,8 @@ def node(supervisor: Supervisor) -> Iterator[PlacedNode]:
     """A node whose metrics are the pages above."""
     instance = supervisor.instance
     placed = PlacedNode(NodeSpec("node-1"), instance.node_address(0), instance.pod_network(0))
-    server = ThreadingHTTPServer((placed.address, METRICS_PORT), Pages)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield placed
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with Server(Pages, address=placed.address, port=METRICS_PORT):
+        yield placed
 
 
 def labels_of(url: str, metric: str) -> list[dict[str, str]]:
