@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
 
 from ballast.spark.routing import ServiceEndpoints
+from tests.loopback import Handler, Server
 
 SCHEMA = "id bigint, zone string"
 
@@ -21,27 +20,12 @@ SCHEMA = "id bigint, zone string"
 def serving(answer: Callable[[], Any]) -> Iterator[int]:
     """The port of a server that answers every GET with `answer()`, as JSON."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(answer()).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Answering(Handler):
+        def answer(self) -> None:
+            self.reply(json.dumps(answer()).encode())
 
-        def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 -- its name in the base class
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with Server(Answering) as server:
+        yield server.server_port
 
 
 def slices(**ports: int) -> dict[str, Any]:
