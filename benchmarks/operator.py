@@ -12,11 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from benchmarks.gates import CONNECTIONS, NODES, PODS, POLICY, create_all, executor, fake_node, until_bound
 from benchmarks.report import Aim, Result, machine, write
+from tests.loopback import EXPOSITION, Handler, Server
 from tests.testbed.prometheus import Target
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -166,24 +165,12 @@ def exported() -> Iterator[str]:
         lines.append(f'bench_executor_cores{{namespace="{NAMESPACE}",pod="{name}"}} {EXECUTOR_CORES}')
     body = "\n".join([*lines, ""]).encode()
 
-    class Answering(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Answering(Handler):
+        def answer(self) -> None:
+            self.reply(body, content_type=EXPOSITION)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with Server(Answering) as server:
         yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def _peak_bytes(process_id: int) -> float:

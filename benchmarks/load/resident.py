@@ -9,19 +9,18 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import yaml
 
 from benchmarks.listing.pages import executor, node
 from benchmarks.load.usage import Meter
+from tests.loopback import Handler, Server
 
 PODS_PER_NODE = 50
 EXECUTOR_SHARE = 20
@@ -70,24 +69,16 @@ def _nothing(*_: object) -> None:
 
 @contextmanager
 def _server(pods: int) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
+    class Pages(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            query = {key: values[0] for key, values in parse_qs(url.query).items()}
-            plural = url.path.rpartition("/")[2]
+        def answer(self) -> None:
+            query = self.fields()
+            plural = urlsplit(self.path).path.rpartition("/")[2]
             if query.get("watch") == "true":
                 self._stay_silent()
             else:
-                self._reply(_page(plural, pods, query))
-
-        def _reply(self, body: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+                self.reply(_page(plural, pods, query))
 
         def _stay_silent(self) -> None:
             self.send_response(200)
@@ -95,22 +86,10 @@ def _server(pods: int) -> Iterator[str]:
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.wfile.flush()
-            ended.wait()
+            self.server.ended.wait()
 
-        def log_message(self, *arguments: Any) -> None:
-            del arguments
-
-    ended = threading.Event()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            ended.set()
-            server.shutdown()
-            thread.join()
+    with Server(Pages) as server:
+        yield server.url
 
 
 def _page(plural: str, pods: int, query: dict[str, str]) -> bytes:

@@ -10,18 +10,16 @@ import hashlib
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tests.loopback import Handler, Server
 from tests.testbed.binaries import find_binaries, flux_definitions
 from tests.testbed.instance import free_port
 from tests.testbed.testbed import Testbed
@@ -190,18 +188,12 @@ def flux(testbed: Testbed, folder: Path) -> Iterator[Flux]:
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[str]:
-    class Silent(SimpleHTTPRequestHandler):
-        def log_message(self, *arguments: Any) -> None:
-            del arguments
+    class Archives(Handler):
+        def answer(self) -> None:
+            self.reply((folder / self.path.lstrip("/")).read_bytes(), content_type="application/gzip")
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with Server(Archives) as server:
+        yield server.url
 
 
 @contextmanager
