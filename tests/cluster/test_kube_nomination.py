@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.actions import Changed, release
+from ballast.kube.actions import Changed, Refused, release
 from ballast.kube.kinds import NODE
 from ballast.kube.nomination import Cleared, Nominated, clear_nomination, nominate
 from ballast.kube.pods import Nomination
@@ -106,3 +106,60 @@ def test_what_kube_scheduler_leaves_of_a_pod_that_finds_no_node_counts_as_ours_i
     assert cluster.pod("never").nomination == Nomination("contended", ours=True)
     assert isinstance(clear_nomination(cluster.client, cluster.pod("never")), Cleared)
     assert cluster.pod("never").nomination is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "does"),
+    [
+        ("Validating", {"validations": [{"expression": "false", "reason": "Forbidden"}]}),
+        (
+            "Mutating",
+            {
+                "reinvocationPolicy": "Never",
+                "mutations": [
+                    {
+                        "patchType": "ApplyConfiguration",
+                        "applyConfiguration": {
+                            "expression": "Object{status: Object.status{message: object.metadata.annotations['none']}}"
+                        },
+                    }
+                ],
+            },
+        ),
+    ],
+    ids=["forbidden", "it can't be evaluated"],
+)
+def test_what_a_policy_of_one_namespace_refuses_is_no_want_of_a_right(
+    cluster: Cluster, control_plane: Testbed, kind: str, does: dict[str, Any]
+) -> None:
+    """For want of a right, no executor of any namespace is nominated for ten minutes."""
+    name = f"refusing-{kind.lower()}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods/status"]}
+    here = {"kubernetes.io/metadata.name": cluster.namespace}
+    matched = {"resourceRules": [rule], "namespaceSelector": {"matchLabels": here}}
+    spec = {"failurePolicy": "Fail", "matchConstraints": matched, **does}
+    bound = {"policyName": name, **({"validationActions": ["Deny"]} if kind == "Validating" else {})}
+    group = "admissionregistration.k8s.io/v1"
+    control_plane.apply(
+        {"apiVersion": group, "kind": f"{kind}AdmissionPolicy", "metadata": {"name": name}, "spec": spec},
+        {"apiVersion": group, "kind": f"{kind}AdmissionPolicyBinding", "metadata": {"name": name}, "spec": bound},
+    )
+    pod = f"{name}-exec-1"
+    cluster.executor(pod)
+    try:
+        refused = wait_until(lambda: _refused(cluster, pod, name), what="the policy refuses nominations")
+    finally:
+        for each in (f"{kind}AdmissionPolicyBinding", f"{kind}AdmissionPolicy"):
+            control_plane.kubectl("delete", each, name)
+    assert not refused.forbidden, refused
+
+
+def _refused(cluster: Cluster, pod: str, policy: str) -> Refused | None:
+    """A policy is at work a moment after it was made, which may be between the two, and for a moment longer."""
+    for outcome in (
+        nominate(cluster.client, cluster.pod(pod), "roomy"),
+        clear_nomination(cluster.client, cluster.pod(pod)),
+    ):
+        if isinstance(outcome, Refused) and f"'{policy}'" in outcome.detail:
+            return outcome
+    return None

@@ -85,7 +85,7 @@ class Forbidden(KubeError):  # noqa: N818 -- says what is wrong, reads well when
 
 
 class Denied(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
-    """A webhook refused the object or could not be called, or its quota could not be looked up.
+    """A webhook or an admission policy refused the object, or a webhook or a quota could not be asked.
 
     This is about one object, whatever the status is: a webhook chooses that of its refusal, and a webhook that can't be
     called is a 500.
@@ -127,6 +127,8 @@ _TOO_LARGE = "etcdserver: request is too large"
 """Comes with status 500, and is about the one object: its owner may have made it as long as etcd takes."""
 _OF_ADMISSION = (
     re.compile(r"^admission webhook \S+ denied the request"),
+    re.compile(r'^\S+ "[^"]*" is forbidden: ValidatingAdmissionPolicy \''),
+    re.compile(r"^policy '[^']*' with binding '[^']*' denied request"),  # of a MutatingAdmissionPolicy
     re.compile(r"^Internal error occurred: (failed calling webhook|resource quota evaluation timed out)"),
 )
 _BY_STATUS: dict[int, type[KubeError]] = {

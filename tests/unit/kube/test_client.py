@@ -114,6 +114,18 @@ def test_a_server_that_stays_away_is_given_up_with_its_words(tmp_path: Path) -> 
         (410, {"message": 'admission webhook "no.example" denied the request without explanation'}, Denied),
         (500, {"message": 'Internal error occurred: failed calling webhook "no.example": connection refused'}, Denied),
         (500, {"message": "Internal error occurred: resource quota evaluation timed out"}, Denied),
+        (
+            403,
+            {"message": "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no"},
+            Denied,
+        ),
+        (
+            422,
+            {"message": "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no"},
+            Denied,
+        ),
+        (403, {"message": "policy 'x' with binding 'y' denied request: expression 'z' resulted in error"}, Denied),
+        (403, {"message": 'pods "a" is forbidden: User "x" cannot patch resource "pods/status"'}, Forbidden),
     ],
 )
 def test_refusals_have_kinds(status: int, body: dict[str, str], error: type[KubeError], tmp_path: Path) -> None:
