@@ -203,7 +203,8 @@ class PolicyStatus(StatusModel):
     """Ready, MetricsAvailable, Balanced; and, when so, Stalled, Paused, Gating (False: the gate switch stays off),
     ExecutorsPlaced (False: executors were released without a decided place in the last hour), MovesPossible (False:
     moves are on, but placement is not enforced), LevelsFound (False: a level's label is on no node), TopologiesFound
-    (False: a label of executors names no SparkTopology), MovesLimited (limits on moves keep executors on hot nodes)."""
+    (False: a label of executors names no SparkTopology), NamespacesFollowed (False: passes leave namespaces out, with
+    whose objects they fail), MovesLimited (limits on moves keep executors on hot nodes)."""
     nodes: NodesStatus | None = None
     """The pool's nodes."""
     hits: Annotated[tuple[NodeHits, ...], Field(max_length=400), map_by("node")] = ()

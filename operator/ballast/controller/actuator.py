@@ -324,7 +324,7 @@ class Actuator:
 def _stray(pod: Pod, failed: Mapping[str, str]) -> Placement:
     reason, detail = Reason.NOT_ENFORCED, "no policy places executors here"
     if pod.namespace in failed:
-        detail = f"the pass of policy {failed[pod.namespace]} failed; its condition Ready says why"
+        detail = f"the pass of policy {failed[pod.namespace]} failed with it; conditions of the policy say why"
     if pod.executor is None:
         reason, detail = Reason.DRIVER if pod.is_driver else Reason.NOT_ENFORCED, "only executors are placed"
     return Placement(pod.key, pod.uid, None, (), Pin.NONE, reason, detail)

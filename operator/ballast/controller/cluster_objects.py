@@ -163,6 +163,10 @@ class OpenMove:
         return self.state.orders.key
 
     @property
+    def namespace(self) -> str:
+        return self.state.orders.namespace
+
+    @property
     def uid(self) -> str:
         """A user may make another move of the same key."""
         return str(self.raw["metadata"]["uid"])
@@ -211,6 +215,9 @@ def _read_move(raw: JSON) -> OpenMove | BallastError:
         return OpenMove(whole, record.read(whole))
     except BallastError as error:
         return error
+    except Exception as error:  # noqa: BLE001 -- whatever is in one move
+        metadata = raw["metadata"]
+        return BallastError(f"ExecutorMove {metadata.get('namespace')}/{metadata.get('name')} can't be read: {error!r}")
 
 
 def planner_moves(moves: Iterable[OpenMove], points_per_core: Mapping[str, float]) -> tuple[Move, ...]:

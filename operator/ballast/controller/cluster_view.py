@@ -53,6 +53,27 @@ class ClusterView:
     topology_turns: TopologyTurns | None = None
     """Which topologies without executors come in this reconcile; None: all of them."""
 
+    def namespaces(self) -> frozenset[str]:
+        """Those that have objects."""
+        lists = self.objects.lists
+        topologies = {topology.resource.metadata.namespace or "" for topology in self.objects.topologies}
+        return frozenset(pod.namespace for pod in lists.pods).union(lists.others.by_namespace, topologies)
+
+    def without(self, namespaces: frozenset[str]) -> ClusterView:
+        """Of these namespaces' pods only what they request, and none of their topologies."""
+        if not namespaces:
+            return self
+        lists, topologies = self.objects.lists, self.objects.topologies
+        others = lists.others
+        seen = {namespace: pods for namespace, pods in others.by_namespace.items() if namespace not in namespaces}
+        lists = replace(
+            lists,
+            pods=tuple(_requests_alone(pod) if pod.namespace in namespaces else pod for pod in lists.pods),
+            others=replace(others, by_namespace=seen),
+        )
+        kept = tuple(each for each in topologies if each.resource.metadata.namespace not in namespaces)
+        return replace(self, objects=replace(self.objects, lists=lists, topologies=kept))
+
     def read_metrics(self, read: Read[BalancingPolicy], metrics: MetricsReader) -> Reading:
         """Ask the policy's Prometheus about its nodes and all executors."""
         mine = self.pools.nodes[read.resource.metadata.name]
@@ -144,6 +165,10 @@ class ClusterView:
             return orders.policy
         ends = (orders.source, move.state.destination)
         return next((name for end in ends for name, nodes in pools.items() if end in nodes), None)
+
+
+def _requests_alone(pod: Pod) -> Pod:
+    return replace(pod, labels={}, constraints=Constraints(), claims=(), anti_affinity=(), held=None, executor=None)
 
 
 def _without(snapshot: Snapshot, uids: Container[str]) -> Snapshot:

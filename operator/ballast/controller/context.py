@@ -16,7 +16,7 @@ from ballast.kube import kinds, names
 from ballast.kube.document import JSON
 from ballast.kube.events import Regarding
 from ballast.kube.pods import Pod
-from ballast.model import Executor, Memory, Policy, Snapshot
+from ballast.model import ConditionReason, Executor, Memory, Policy, Snapshot
 from ballast.moves.candidates import Candidates
 from ballast.moves.score import measured, points_per_core
 from ballast.planner import strategy_state
@@ -46,6 +46,8 @@ class Context:
     """Of the applications in the policy's namespaces."""
     others: Mapping[str, str] = field(default_factory=dict)
     """By uid of held executors that this policy includes, too: the policy that answers for them."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Namespaces that the pass is made without, since it fails with them, and why."""
 
     @property
     def name(self) -> str:
@@ -66,6 +68,17 @@ class Context:
         # What does not depend on the pods need not be worked out again.
         fresh.__dict__.update({name: self.__dict__[name] for name in _OF_SNAPSHOT if name in self.__dict__})
         return fresh
+
+    def leaving_out(self, namespaces: Mapping[str, str], objects: ClusterObjects) -> Context:
+        """`objects`: with those of the namespaces, whose topologies are told that nothing is done about them."""
+        if not namespaces:
+            return self
+        findings = (
+            Finding(key_of(read.resource), ConditionReason.PASS_FAILED, namespaces[namespace], stalls=True)
+            for read in objects.topologies
+            if (namespace := read.resource.metadata.namespace or "") in namespaces
+        )
+        return replace(self, objects=objects, left_out=namespaces, findings=(*self.findings, *findings))
 
     @cached_property
     def executors(self) -> Mapping[str, Executor]:

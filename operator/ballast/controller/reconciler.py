@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ballast.api import BalancingPolicy
 from ballast.controller import logs
@@ -26,6 +27,7 @@ from ballast.controller.misjudged import Misjudged
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.other_releases import AnotherReleaseError
+from ballast.controller.quarantine import Quarantine
 from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
@@ -68,11 +70,18 @@ class _Kept:
     """What a policy's passes keep between them, next to status."""
 
     memory: Memory
+    quarantine: Quarantine
     reading: Reading = field(default_factory=lambda: Reading(health=_NO_ANSWER_YET))
     full_pass_at: float = -math.inf
     """Monotonic seconds."""
     asked: Future[Reading] | None = None
     """Metrics that were asked for."""
+
+
+class _Decided(NamedTuple):
+    context: Context
+    plan: Plan
+    memory: Memory
 
 
 class Reconciler:
@@ -288,29 +297,22 @@ class Reconciler:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
         kept = self._recall(read, cluster_view)
         full = self._renewed(read, cluster_view, kept)
-        known = [*moves, *self._deleted]
-        context = cluster_view.context(read, kept.memory, _usable(read, cluster_view, kept), known)
-        context = replace(
-            context,
-            snapshot=replace(
-                context.snapshot,
-                closed_namespaces=self._parts.actuator.closed_namespaces(),
-                misjudged_namespaces=self._misjudged.remembered(context.snapshot),
-            ),
-        )
+        context, decided, memory = self._decide(read, cluster_view, kept, [*moves, *self._deleted])
         self._seen |= {executor.uid for executor in context.snapshot.executors}
-        decided, memory = plan(context.snapshot, context.policy, context.memory, cluster_view.now)
+        self._failed |= dict.fromkeys(context.left_out, name)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.
         confirmed = self._release(context, decided)
         deleted = self._parts.actuator.delete_stranded(context, decided)
         cleared = self._parts.actuator.clear_nominations(context, decided)
         self._parts.actuator.report_displaced(context, decided)
         self.release_at = earliest((self.release_at, decided.wake_at))
+        own = cluster_view.own_moves(moves, name)
+        waiting = [each for each in own if each.namespace in context.left_out]
         mine, moves_wake = self._parts.movers.run(
-            context, cluster_view.own_moves(moves, name), release_due=self._release_due
+            context, [each for each in own if each not in waiting], release_due=self._release_due
         )
         self._deleted_moves.advanced(mine)
-        context = _with_moves(context, [*mine, *cluster_view.own_moves(self._deleted, name)])
+        context = _with_moves(context, [*mine, *waiting, *cluster_view.own_moves(self._deleted, name)])
         if full:
             self._parts.actuator.create_moves(context, decided)
             self._deleted_moves.created(self._parts.actuator.take_created())
@@ -326,6 +328,31 @@ class Reconciler:
         rest_due = None if deleted and cleared else cluster_view.now + _REST_SECONDS
         ends = (status_due, decided.wake_at, moves_wake, unconfirmed_due, rest_due)
         return earliest((cluster_view.now + metrics_in, *ends))
+
+    def _decide(
+        self, read: Read[BalancingPolicy], cluster_view: ClusterView, kept: _Kept, moves: list[OpenMove]
+    ) -> _Decided:
+        """Acts on nothing, since it is tried without each namespace whose objects may be why it fails.
+
+        Moves that are under way count for budgets in any case.
+        """
+        reading = _usable(read, cluster_view, kept)
+
+        def decide(left_out: frozenset[str]) -> _Decided:
+            counted = [each for each in moves if each.state.phase.in_flight or each.namespace not in left_out]
+            context = cluster_view.without(left_out).context(read, kept.memory, reading, counted)
+            context = replace(
+                context,
+                snapshot=replace(
+                    context.snapshot,
+                    closed_namespaces=self._parts.actuator.closed_namespaces(),
+                    misjudged_namespaces=self._misjudged.remembered(context.snapshot),
+                ),
+            )
+            return _Decided(context, *plan(context.snapshot, context.policy, context.memory, cluster_view.now))
+
+        decided, left_out = kept.quarantine.decide(decide, cluster_view.namespaces)
+        return decided._replace(context=decided.context.leaving_out(left_out, cluster_view.objects))
 
     def _release(self, context: Context, decided: Plan) -> bool:
         """Executors that would be released because nothing opted them in come last, and only if that is certain.
@@ -374,7 +401,7 @@ class Reconciler:
         if not kept.asked.done():
             return False
         asked, kept.asked = kept.asked, None
-        kept.reading = asked.result()
+        kept.reading = _read(asked)
         if due:
             kept.full_pass_at = self._looked_at
         return due
@@ -384,7 +411,7 @@ class Reconciler:
         if name not in self._kept:
             self._parts.telemetry.introduce(name)
             topologies = [topology.resource for topology in cluster_view.objects.topologies]
-            self._kept[name] = _Kept(recalled(read.resource.status, topologies))
+            self._kept[name] = _Kept(recalled(read.resource.status, topologies), Quarantine(name, self._monotonic))
         return self._kept[name]
 
     def _measure(self, name: str, context: Context, decided: Plan, *, full: bool) -> None:
@@ -402,6 +429,16 @@ class Reconciler:
         if full and context.reading.at is not None:
             # Last, so that a reader of it also sees the results of these metrics.
             telemetry.metrics_at.labels(name).set(context.reading.at)
+
+
+def _read(asked: Future[Reading]) -> Reading:
+    """Without metrics executors are still placed, whatever is in an answer of Prometheus."""
+    try:
+        return asked.result()
+    except Exception as error:  # noqa: BLE001 -- it is logged
+        _LOG.exception("the metrics can't be read")
+        words = f"its answers can't be read: {type(error).__name__}: {error}"[:_LONGEST_REASON]
+        return Reading(health=MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message=words))
 
 
 def _usable(read: Read[BalancingPolicy], cluster_view: ClusterView, kept: _Kept) -> Reading:

@@ -126,6 +126,7 @@ class Reporter:
             self._stays_off(),
             self._unplaced.counts(context.name, now),
             context.failures,
+            context.left_out,
         )
         resource = context.read.resource
         status: StatusModel

@@ -109,7 +109,11 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
 
 def release_even_unplaced(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
     """Release the pod, as it is if its affinity is refused: no pod may stay gated because of an admission policy."""
-    outcome = release(client, order, levels)
+    outcome: ReleaseOutcome
+    try:
+        outcome = release(client, order, levels)
+    except Exception as error:  # noqa: BLE001 -- whatever is in the affinity of one pod
+        outcome = Refused(f"its place can't be written: {error!r}", unacceptable=True)
     if not isinstance(outcome, Refused) or not outcome.unacceptable or not any(order.placement.location):
         return outcome
     as_it_is = replace(order.placement, location=(), pin=Pin.NONE)

@@ -16,7 +16,9 @@ from prometheus_client import CollectorRegistry
 from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
-from ballast.controller.cluster_objects import ClusterLister, Observer
+from ballast.controller.cluster_objects import ClusterLister, Observer, Read
+from ballast.controller.cluster_view import ClusterView
+from ballast.controller.context import Context
 from ballast.controller.ends import Rates
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
@@ -716,7 +718,7 @@ def test_a_clock_that_is_set_back_puts_no_full_pass_off(server: tuple[Server, Sc
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", interval="15s")]
     found.lists["pods"] = found.lists["executormoves"] = []
-    prompt, watches = _Prompt(), _Watches(Time(NOW), Time(5.0))
+    prompt, watches = Prompt(), _Watches(Time(NOW), Time(5.0))
     with operating(script, tmp_path, metrics=prompt, clock=watches.clock, monotonic=watches.monotonic) as reconciler:
         assert reconciler.run() == NOW + INTERVAL_SECONDS
         watches.wait(5.0)
@@ -791,7 +793,7 @@ def test_a_slow_prometheus_keeps_nobody_at_a_gate_and_is_asked_once(
         assert sorted(slow.asked) == list(TEAMS)
 
 
-class _Prompt(_Slow):
+class Prompt(_Slow):
     """One that answers at once, unless it is told not to."""
 
     def __init__(self) -> None:
@@ -802,8 +804,8 @@ class _Prompt(_Slow):
         return replace(super().read(policy, nodes, executors, now=now), at=now)
 
 
-class _Broken(_Prompt):
-    """Brings down the passes of one policy, before they have looked at anybody."""
+class _Broken(Prompt):
+    """Can't read what the Prometheus of one policy answers."""
 
     def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
         if policy.metadata.name == "ads":
@@ -811,11 +813,33 @@ class _Broken(_Prompt):
         return super().read(policy, nodes, executors, now=now)
 
 
-def test_who_is_let_go_because_a_pass_failed_is_told_so(
-    server: tuple[Server, Scripted], tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_where_metrics_cannot_be_read_executors_are_placed_without(
+    server: tuple[Server, Scripted], tmp_path: Path
 ) -> None:
     _, script = server
     with operating(script, tmp_path, metrics=_Broken()) as reconciler:
+        reconciler.run()
+    assert released(script) == BOTH
+    assert sorted(verdicts(script)) == [("False", "Unreachable"), ("True", "Available")]
+
+
+def test_who_is_let_go_because_a_pass_failed_is_told_so(
+    server: tuple[Server, Scripted],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It fails before it has looked at any of them, and not by what is in a namespace."""
+    _, script = server
+    context = ClusterView.context
+
+    def failing(view: ClusterView, read: Read[BalancingPolicy], *more: Any) -> Context:
+        if read.resource.metadata.name == "ads":
+            raise ZeroDivisionError
+        return context(view, read, *more)
+
+    monkeypatch.setattr(ClusterView, "context", failing)
+    with operating(script, tmp_path) as reconciler:
         reconciler.run()
     (line,) = [vars(each) for each in caplog.records if vars(each).get("event") == "PassFailed"]
     assert (line["policy"], line["error"]) == ("ads", "ZeroDivisionError: ")
@@ -823,7 +847,7 @@ def test_who_is_let_go_because_a_pass_failed_is_told_so(
     assert released(script) == {"ads-exec-1": False, "web-exec-1": True}
     events = [asked.body for asked in script.writes if asked.path.split("?")[0].endswith("/events")]
     assert [event["note"] for event in events if event["regarding"]["name"] == "ads-exec-1"] == [
-        "the pass of policy ads failed; its condition Ready says why"
+        "the pass of policy ads failed with it; conditions of the policy say why"
     ]
 
 
@@ -832,7 +856,7 @@ def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
-    prompt, clock, telemetry = _Prompt(), Time(NOW), Telemetry(CollectorRegistry())
+    prompt, clock, telemetry = Prompt(), Time(NOW), Telemetry(CollectorRegistry())
 
     def metric(name: str) -> float | None:
         return telemetry.registry.get_sample_value(name, {"policy": "ads"})
@@ -859,7 +883,7 @@ def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads")]
-    late, clock = _Prompt(), Time(NOW)
+    late, clock = Prompt(), Time(NOW)
     late.answers.clear()
     with operating(script, tmp_path, metrics=late, clock=clock, monotonic=late.time) as reconciler:
         try:
@@ -878,7 +902,7 @@ def verdicts(script: Scripted) -> list[tuple[str, str]]:
     return [(condition["status"], condition["reason"]) for condition in found]
 
 
-class _Forged(_Prompt):
+class _Forged(Prompt):
     """Another tenant's pod speaks for an application."""
 
     def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:

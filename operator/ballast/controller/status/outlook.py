@@ -34,6 +34,8 @@ class Outlook:
     """Executors that were released without a decided place in the last hour, by reason."""
     failures: Mapping[Application, Failed] = field(default_factory=dict)
     """Of the applications in the policy's namespaces."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """As in Context."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)

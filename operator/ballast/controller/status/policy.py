@@ -93,6 +93,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     judge.set_while("MovesPossible", _moves_possible(outlook.policy))
     judge.set_while("LevelsFound", _levels_found(outlook))
     judge.set_while("TopologiesFound", _topologies_found(outlook.snapshot.executors))
+    judge.set_while("NamespacesFollowed", _namespaces_followed(outlook.left_out))
     judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced))
     judge.set_while("Paused", _paused(plan.paused))
     judge.set_while("MovesLimited", moves_limited(limited(plan), outlook.policy.moves))
@@ -150,6 +151,17 @@ def _topologies_found(executors: Sequence[Executor]) -> Verdict | None:
         "label, or create the SparkTopology in that namespace"
     )
     return Verdict(False, Reason.UNKNOWN_TOPOLOGY, message)
+
+
+def _namespaces_followed(left_out: Mapping[str, str]) -> Verdict | None:
+    if not left_out:
+        return None
+    namespaces = sorted(left_out)
+    message = (
+        f"passes leave out {_first(namespaces)}, with whose objects they fail ({left_out[namespaces[0]]}); executors "
+        "there are released as they are: see the log, and report it"
+    )
+    return Verdict(False, ConditionReason.PASS_FAILED, message)
 
 
 def _executors_placed(counts: Mapping[Reason, int]) -> Verdict | None:

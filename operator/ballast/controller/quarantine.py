@@ -1,0 +1,99 @@
+"""Namespaces that the passes of a policy leave out, because a pass with their objects fails.
+
+Whatever a user writes, and whichever defect of Ballast it meets, executors of others are placed and leveled.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+
+FIRST_SECONDS = 300.0
+"""Until a namespace is tried again, twice as long each time: to find it takes many times as long as a pass."""
+LONGEST_SECONDS = 86_400.0
+MOST_TRIES = 40
+"""In one pass: enough to find one namespace of many thousands, or some of hundreds."""
+_LONGEST_REASON_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    since: float
+    """Monotonic seconds."""
+    seconds: float
+    why: str
+
+    def lasts(self, now: float) -> bool:
+        return now < self.since + self.seconds
+
+    def counts(self, now: float) -> bool:
+        """Whether the next one is longer."""
+        return now < self.since + 2.0 * self.seconds
+
+
+class Quarantine:
+    """Of one policy. `monotonic`: seconds that are never set back."""
+
+    def __init__(self, policy: str, monotonic: Callable[[], float]) -> None:
+        self._policy, self._monotonic = policy, monotonic
+        self._terms: dict[str, _Term] = {}
+        """By namespace."""
+
+    def decide(
+        self, decide: Callable[[frozenset[str]], T], namespaces: Callable[[], Collection[str]]
+    ) -> tuple[T, Mapping[str, str]]:
+        """What `decide` returns without the namespaces with which it fails; and which these are, with why.
+
+        `decide`: called with the namespaces to leave out of the pass; `namespaces`: all that have objects in it. Raises
+        what `decide` raises without any of them: then none is the cause.
+        """
+        now = self._monotonic()
+        self._terms = {namespace: term for namespace, term in self._terms.items() if term.counts(now)}
+        left_out = {namespace: term.why for namespace, term in self._terms.items() if term.lasts(now)}
+        try:
+            return decide(frozenset(left_out)), left_out
+        except Exception:  # noqa: BLE001 -- raised again by the search where no namespace is the cause
+            found = _search(decide, frozenset(left_out), frozenset(namespaces()))
+        for namespace, error in found.causes.items():
+            _LOG.error("policy %s leaves out namespace %s: its pass fails", self._policy, namespace, exc_info=error)
+            why = f"{type(error).__name__}: {error}"[:_LONGEST_REASON_CHARACTERS]
+            before = self._terms.get(namespace)
+            seconds = min(LONGEST_SECONDS, 2.0 * before.seconds) if before else FIRST_SECONDS
+            self._terms[namespace] = _Term(now, seconds, why)
+            left_out[namespace] = why
+        return found.decided, left_out | dict.fromkeys(found.untried, "it comes in a later pass")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(Generic[T]):
+    decided: T
+    """Without the causes and the untried."""
+    causes: Mapping[str, Exception] = field(default_factory=dict)
+    untried: frozenset[str] = frozenset()
+
+
+def _search(decide: Callable[[frozenset[str]], T], known: frozenset[str], namespaces: frozenset[str]) -> _Found[T]:
+    """The namespaces with which `decide` fails, by halves. It does without `known`."""
+    left_out = namespaces | known
+    decided = decide(left_out)
+    causes: dict[str, Exception] = {}
+    parts = [sorted(namespaces - known)]
+    for _ in range(MOST_TRIES):
+        if not parts:
+            break
+        part = parts.pop()
+        try:
+            decided = decide(left_out.difference(part))
+        except Exception as error:  # noqa: BLE001 -- whatever it is, it is one namespace's
+            if len(part) == 1:
+                causes[part[0]] = error
+            else:
+                parts += [part[len(part) // 2 :], part[: len(part) // 2]]
+        else:
+            left_out = left_out.difference(part)
+    return _Found(decided, causes, left_out - known - causes.keys())
