@@ -102,12 +102,12 @@ class Locality:
         self._row = {name: position for position, name in enumerate(flows.components)}
         self._weights = flows.per_pair(table.sum(axis=1))
         self._sizes = table.sum(axis=1)
-        self._ends = tuple(dict.fromkeys(anchor.location for _, anchor, _ in flows.pulls))
+        self._ends = tuple(dict.fromkeys(anchor.location for anchor in flows.ends))
         self._pulls = np.zeros((len(flows.components), len(self._ends)))
         """(components, ends): rate between one executor of the component and the fixed end."""
         column = {end: position for position, end in enumerate(self._ends)}
-        for row, anchor, rate in flows.pulls:
-            self._pulls[row, column[anchor.location]] += rate / float(self._sizes[row])
+        for anchor, rates in zip(flows.ends, flows.pulls.T, strict=True):
+            self._pulls[:, column[anchor.location]] += rates / self._sizes
         self._outer_costs: dict[Location, FloatArray] = {}
         self._apart = [_differs_at(places, places, level) for level in range(len(levels.ordered))]
         self._even = _labeled_evenly(places, len(levels.ordered))

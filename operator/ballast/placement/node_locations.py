@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Anchor, Levels, Location, Node
-from ballast.model.arrays import FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,68 @@ class NodeLocations:
             result[differs] = self.levels.ordered[level].distance
         return result
 
+    def distances_to(self, ends: Sequence[Anchor], weights: FloatArray) -> FloatArray:
+        """(rows, nodes): Σ of weight × distance over the fixed ends. `weights`: (rows, ends).
+
+        A user may name as many ends as there are nodes: so none is compared with each node. What counts is how much
+        weight is in the same places as a node, level by level.
+        """
+        result = np.zeros((len(weights), len(self.nodes)))
+        labels = self._labels_of(ends)
+        for known_ends, some_ends in _by_known_levels(labels):
+            for known_nodes, some_nodes in _by_known_levels(self.labels):
+                part, here = labels[:, some_ends], self.labels[:, some_nodes]
+                levels = np.flatnonzero(known_ends & known_nodes)
+                result[:, some_nodes] += self._apart(levels, part, here, weights[:, some_ends])
+        return result
+
+    def _labels_of(self, ends: Sequence[Anchor]) -> IntArray:
+        """(levels, ends): codes as in `labels`; -2 for a value that no node has."""
+        depth = self.last + 1
+        places = [(*self._anchor_location(end), *(None for _ in range(depth)))[:depth] for end in ends]
+        codes = [
+            [-1 if place[level] is None else self.values[level].get(place[level] or "", -2) for place in places]
+            for level in range(depth)
+        ]
+        return np.array(codes, dtype=np.int64).reshape(depth, len(ends))
+
+    def _apart(self, levels: IntArray, ends: IntArray, nodes: IntArray, weights: FloatArray) -> FloatArray:
+        """The same for ends and nodes that have a label of each of these levels, which are far to near, and no other.
+
+        `ends`, `nodes`: their labels.
+        """
+        count = ends.shape[1]
+        result = np.zeros((len(weights), nodes.shape[1]))
+        place = np.zeros(count + nodes.shape[1], dtype=np.int64)
+        alike = _sums(place, weights)
+        for level in levels.tolist():
+            label = np.concatenate([ends[level], nodes[level]])
+            _, place = np.unique(np.stack([place, label]), axis=1, return_inverse=True)
+            within = _sums(place.ravel(), weights)
+            result += self.levels.ordered[level].distance * (alike - within)
+            alike = within
+        return result
+
     def _anchor_location(self, anchor: Anchor) -> Location:
         if anchor.node is not None and anchor.node in self.index:
             return self.nodes[self.index[anchor.node]].location
         return anchor.location
+
+
+def _by_known_levels(labels: IntArray) -> list[tuple[BoolArray, IntArray]]:
+    """(levels,): which levels have a label, and the columns that have labels of these alone."""
+    known, kind = np.unique(labels != -1, axis=1, return_inverse=True)
+    return [(known[:, each], np.flatnonzero(kind.ravel() == each)) for each in range(known.shape[1])]
+
+
+def _sums(place: IntArray, weights: FloatArray) -> FloatArray:
+    """(rows, nodes): the weight of the ends in each node's place. `place`: of the ends, then of the nodes.
+
+    Of equal sets of ends in equal order the sums are equal to the last bit.
+    """
+    ends, nodes = np.split(place, [weights.shape[1]])
+    size = int(place.max(initial=0)) + 1
+    return np.stack([np.bincount(ends, weights=row, minlength=size)[nodes] for row in weights])
 
 
 def node_locations(nodes: Sequence[Node], levels: Levels) -> NodeLocations:

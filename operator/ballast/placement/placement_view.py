@@ -150,10 +150,10 @@ class PlacementView:
         """(C, C): weight of each pair of executors."""
         return self.workload.traffic.per_pair(self.workload.totals)
 
-    @cached_property
+    @property
     def outer(self) -> FloatArray:
         """(C, N): pull of fixed ends outside on one executor."""
-        return _outer(self.pool.locations, self.workload)
+        return self.workload.outer
 
     @cached_property
     def driver(self) -> FloatArray:
@@ -292,14 +292,6 @@ def _of_tier(pool: Pool, headroom: FloatArray, tier: int) -> BoolArray:
         return np.ones(len(headroom), dtype=np.bool_)
     cool = (headroom >= 0) & ~pool.hot
     return cool & ~pool.named(pool.policy.unfavored_nodes) if tier == 0 else cool
-
-
-def _outer(locations: NodeLocations, workload: TopologyWorkload) -> FloatArray:
-    result = np.zeros((len(workload.components), len(locations.nodes)))
-    sizes = np.maximum(workload.totals, 1.0)
-    for component, anchor, rate in workload.traffic.pulls:
-        result[component] += rate / sizes[component] * locations.anchor_distance(anchor)
-    return result
 
 
 def _preference(pool: Pool, load_cores: float) -> FloatArray:

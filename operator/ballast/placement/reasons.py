@@ -140,9 +140,10 @@ def _has_place(pool: Pool, zone: str | None, admitted: BoolArray) -> bool:
 
 def _outer_end(workload: TopologyWorkload, depth: int) -> Location:
     flows = workload.traffic
-    ends = [flows.driver] if flows.driver is not None else []
-    ends += [anchor for _, anchor, _ in sorted(flows.pulls, key=lambda pull: -pull[2])]
-    known = (*ends[0].location, *(None for _ in range(depth))) if ends else (None,) * depth
+    end = flows.driver
+    if end is None and flows.ends:
+        end = flows.ends[int(np.argmax(flows.pulls.max(axis=0)))]
+    known = (*end.location, *(None for _ in range(depth))) if end is not None else (None,) * depth
     return (*known[: depth - 1], None)
 
 

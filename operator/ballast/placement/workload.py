@@ -43,8 +43,10 @@ class Traffic:
     """Those that have executors; rows and columns follow this order."""
     between: FloatArray
     """(components, components): rate between two components, both directions; on the diagonal the exchange."""
-    pulls: tuple[tuple[int, Anchor, float], ...]
-    """Component, fixed outer end, rate to it; once for each component and end."""
+    ends: tuple[Anchor, ...]
+    """The fixed outer ends that any of them exchanges something with, each place once."""
+    pulls: FloatArray
+    """(components, ends): rate to each end."""
     driver: Anchor | None
     known: bool
     """Every rate was declared."""
@@ -53,7 +55,7 @@ class Traffic:
     def total(self) -> float:
         """All traffic that can cost something, the driver's aside."""
         inner = 0.5 * float(self.between.sum() + self.between.trace())
-        return inner + sum(rate for _, _, rate in self.pulls)
+        return inner + float(self.pulls.sum())
 
     def per_pair(self, totals: FloatArray) -> FloatArray:
         """Weight of each unordered pair of executors, for component sizes `totals`.
@@ -79,7 +81,7 @@ def traffic(topology: Topology, components: tuple[str, ...]) -> Traffic:
     between = np.zeros((len(components), len(components)))
     for name, position in index.items():
         between[position, position] = _rate(_exchange(known.get(name)), unit)
-    pulls: dict[tuple[int, Location, str | None], tuple[Anchor, float]] = {}
+    outer = _Outer()
     for stream in topology.streams:
         rate = _rate(stream.bytes_per_second, unit)
         ends = index.get(stream.source), index.get(stream.target)
@@ -88,23 +90,48 @@ def traffic(topology: Topology, components: tuple[str, ...]) -> Traffic:
             if ends[0] != ends[1]:
                 between[ends[1], ends[0]] += rate
         else:
-            _pull(pulls, known.get(stream.source), ends[1], rate)
-            _pull(pulls, known.get(stream.target), ends[0], rate)
-    found = tuple((inner, anchor, total) for (inner, _, _), (anchor, total) in pulls.items())
-    return Traffic(components, between, found, topology.driver, _declared(topology, components))
+            outer.pull(known.get(stream.source), ends[1], rate)
+            outer.pull(known.get(stream.target), ends[0], rate)
+    pulls = outer.rates(len(components))
+    return Traffic(components, between, tuple(outer.ends), pulls, topology.driver, _declared(topology, components))
 
 
-def _pull(
-    pulls: dict[tuple[int, Location, str | None], tuple[Anchor, float]],
-    outer: Component | None,
-    inner: int | None,
-    rate: float,
-) -> None:
-    """Count the rate between a component and each end of `outer`; streams to one place count together."""
-    for anchor in outer.anchors if outer is not None and inner is not None else ():
-        key = (inner or 0, anchor.location, anchor.node)
-        first, before = pulls.get(key, (anchor, 0.0))
-        pulls[key] = first, before + rate * anchor.share
+class _Outer:
+    """The fixed ends of external components. Each may have thousands, and hundreds of streams may lead to them."""
+
+    def __init__(self) -> None:
+        self.ends: list[Anchor] = []
+        self._index: dict[tuple[Location, str | None], int] = {}
+        """Of the ends, by their place."""
+        self._known: dict[int, tuple[IntArray, FloatArray]] = {}
+        """Indexes of a component's ends and their shares, by identity of its anchors: several may have the same."""
+        self._found: list[tuple[int, IntArray, FloatArray]] = []
+
+    def pull(self, outer: Component | None, inner: int | None, rate: float) -> None:
+        """Count the rate between a component and each end of `outer`; streams to one place count together."""
+        if outer is None or inner is None or not outer.anchors:
+            return
+        if id(outer.anchors) not in self._known:
+            self._known[id(outer.anchors)] = self._of(outer.anchors)
+        indexes, shares = self._known[id(outer.anchors)]
+        self._found.append((inner, indexes, rate * shares))
+
+    def _of(self, anchors: Sequence[Anchor]) -> tuple[IntArray, FloatArray]:
+        indexes = []
+        for anchor in anchors:
+            key = (anchor.location, anchor.node)
+            if key not in self._index:
+                self._index[key] = len(self.ends)
+                self.ends.append(anchor)
+            indexes.append(self._index[key])
+        return np.array(indexes, dtype=np.int64), np.array([anchor.share for anchor in anchors])
+
+    def rates(self, components: int) -> FloatArray:
+        """(components, ends)"""
+        result = np.zeros((components, len(self.ends)))
+        for inner, indexes, rates in self._found:
+            np.add.at(result[inner], indexes, rates)
+        return result
 
 
 def _exchange(component: Component | None) -> float | None:
@@ -150,6 +177,8 @@ class TopologyWorkload:
     """(components, nodes): those that run, or will run where they are bound."""
     vacancies: IntArray
     """(components, nodes): places where executors ran before and do not run now."""
+    outer: FloatArray
+    """(components, nodes): what the fixed outer ends cost one executor on the node."""
     groups: tuple[Group, ...]
 
     @property
@@ -260,13 +289,18 @@ def _workload(
     waiting = Counter(executor.component for executor in gated)
     there = {name: sum(counts.values()) for name, counts in staff.items()}
     expected = {component.name: component.expected or 0 for component in topology.components}
-    totals = [max(there.get(name, 0) + waiting[name], expected.get(name, 0)) for name in names]
+    totals = np.array(
+        [max(there.get(name, 0) + waiting[name], expected.get(name, 0)) for name in names], dtype=np.float64
+    )
+    flows = traffic(topology, names)
     return TopologyWorkload(
         topology=topology,
-        traffic=traffic(topology, names),
-        totals=np.array(totals, dtype=np.float64),
+        traffic=flows,
+        totals=totals,
         present=present,
         vacancies=np.maximum(before - present, 0),
+        # Once for all views of the workload, of which there is one for each of its parts.
+        outer=locations.distances_to(flows.ends, flows.pulls / np.maximum(totals, 1.0)[:, None]),
         groups=_groups(index, gated, loads),
     )
 

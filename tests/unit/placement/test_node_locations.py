@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from ballast.model import DEFAULT_LEVELS, Anchor, Level, Levels, Location
 from ballast.placement.node_locations import NodeLocations, node_locations
@@ -93,3 +99,40 @@ def test_an_end_on_a_node_of_the_pool_is_where_that_node_is() -> None:
     assert there.tolist() == [10.0, 10.0, 10.0, 0.0, 1.0, 0.0]
     elsewhere = found.anchor_distance(Anchor(("a", None, None), 1.0, node="gone"))
     assert elsewhere.tolist() == [0.0, 0.0, 0.0, 10.0, 0.0, 10.0]
+
+
+_LABELS = [(None, "a", "b", "x"), (None, "r1", "r2", "x"), (None, "n1", "n2", "x")]
+_ENDS = st.lists(
+    st.builds(
+        Anchor,
+        st.one_of(st.tuples(*map(st.sampled_from, _LABELS)), st.just(("a",)), st.just(())),
+        st.just(1.0),
+        st.sampled_from([None, "n3", "n4", "gone"]),
+    ),
+    max_size=6,
+)
+
+
+@given(ends=_ENDS, levels=st.sampled_from([DEFAULT_LEVELS, HOSTS_ALONE, Levels(())]), data=st.data())
+def test_distances_to_many_ends_are_the_sum_of_those_to_each(
+    ends: list[Anchor], levels: Levels, data: st.DataObject
+) -> None:
+    depth = len(levels.ordered)
+    found = node_locations([replace(node, location=node.location[:depth]) for node in NODES], levels)
+    ends = [replace(end, location=end.location[:depth]) for end in ends]
+    weights = data.draw(arrays(np.float64, (2, len(ends)), elements=st.floats(0.0, 1e6)))
+    expected = np.zeros((2, len(NODES)))
+    for weight, end in zip(weights.T, ends, strict=True):
+        expected += np.outer(weight, found.anchor_distance(end))
+    assert found.distances_to(ends, weights) == pytest.approx(expected, abs=1e-6)
+
+
+def test_nodes_that_are_alike_are_equally_far_to_the_last_bit() -> None:
+    """Otherwise rounding, and not what makes them differ, would decide between them."""
+    nodes = [a_node(f"n{index}", zone="a", rack=f"r{index % 3}") for index in range(9)]
+    found = node_locations([*nodes, a_node("far", zone="b")], DEFAULT_LEVELS)
+    ends = [Anchor(("b", "r1", None), 0.1), *(Anchor(("b", None, f"e{index}"), 0.1 * index) for index in range(1, 7))]
+    weights = np.array([[end.share / 3 for end in ends]])
+    far, *others = found.distances_to(ends, weights)[0].tolist()
+    assert len(set(others)) == 1
+    assert far < others[0]

@@ -35,7 +35,8 @@ from ballast.model import (
     Taint,
     Topology,
 )
-from ballast.placement.node_locations import node_locations
+from ballast.model.arrays import FloatArray
+from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.placing import place
 from ballast.placement.problem import Layout
@@ -539,3 +540,28 @@ def test_executors_that_were_sent_somewhere_and_never_get_a_node_keep_no_other_a
     found = place(snapshot, placing(**NO_LIMITS), Memory(), gated=[gated("e-9")], scores=scores, state=state)
     assert found.placements[0].location[0] == zone
     assert dict(found.state.sent).keys() > {executor.uid for executor in stuck}
+
+
+def test_ends_of_very_many_pods_are_compared_with_the_nodes_once_a_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each part of it that is placed: two topologies of one user took a minute of each pass."""
+    compared: list[int] = []
+    measure = NodeLocations.distances_to
+
+    def counted(locations: NodeLocations, ends: Sequence[Anchor], weights: FloatArray) -> FloatArray:
+        compared.append(len(ends))
+        return measure(locations, ends, weights)
+
+    monkeypatch.setattr(NodeLocations, "distances_to", counted)
+    monkeypatch.setattr(NodeLocations, "anchor_distance", None)
+    nodes = [a_node(f"n{index:02}", zone=f"z{index % 3}", rack=None) for index in range(30)]
+    ends = tuple(Anchor(node.location, 1 / len(nodes), node.name) for node in nodes)
+    parts = [f"part{index}" for index in range(20)]
+    outer = [Component(f"outer{index}", external=True, anchors=ends) for index in range(5)]
+    streams = tuple(Stream(part, each.name, bytes_per_second=1.0) for part in parts for each in outer)
+    topology = a_topology(*(Component(part) for part in parts), *outer, streams=streams)
+    executors = [gated(f"{part}-exec-1", component=part) for part in parts]
+    snapshot = a_snapshot(*nodes, executors=tuple(executors), topologies=(topology,))
+    found = place(snapshot, a_policy(), Memory(), gated=executors)
+    assert all(placement.node for placement in found.placements)
+    assert set(compared) == {len(nodes)}
+    assert len(compared) <= 4
