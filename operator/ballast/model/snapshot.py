@@ -177,6 +177,18 @@ class MetricsHealth:
     message: str = ""
     age_seconds: float | None = None
 
+    def message_for_users(self, policy: str) -> str:
+        """For objects of a namespace: the message may name pods of others, and then only the policy's status has it."""
+        return self.message if self.reason in _NAMING_NO_PODS else f"see MetricsAvailable of policy {policy}"
+
+
+_NAMING_NO_PODS = (
+    ConditionReason.AVAILABLE,
+    ConditionReason.NOT_CONFIGURED,
+    ConditionReason.NO_ANSWER_YET,
+    ConditionReason.CLOCKS_DISAGREE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -80,7 +80,7 @@ class _View:
         """Why the executor, or any executor, must not move."""
         metrics = self.others.metrics
         if not metrics.available:
-            return Reason.NO_METRICS, f"{metrics.reason}: {metrics.message}"
+            return Reason.NO_METRICS, f"{metrics.reason}: {metrics.message_for_users(self.policy.name)}"
         wrong = self._misdescribed(executor)
         if wrong:
             return Reason.MISDESCRIBED, wrong

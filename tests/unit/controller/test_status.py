@@ -17,6 +17,7 @@ from ballast.model import (
     ExecutorUsage,
     Level,
     Levels,
+    MetricsHealth,
     MovesMode,
     MovesPolicy,
     Node,
@@ -340,6 +341,22 @@ def test_a_topology_whose_queries_may_not_run_says_so_until_they_may() -> None:
     assert verdicts["Ready"][0] == "True"
     after = topology_status(topology_resource(status=told.to_dict()), seen)
     assert {c.type: c.reason for c in after.conditions}["MetricsAvailable"] == "Available"
+
+
+@pytest.mark.parametrize(
+    ("available", "reason"), [(True, ConditionReason.PARTIAL), (False, ConditionReason.NO_NODE_METRICS)]
+)
+def test_a_topology_names_no_pods_of_others_whose_metrics_are_not_used(
+    available: bool, reason: ConditionReason
+) -> None:
+    """Every user of its namespace may read it."""
+    words = "not used: series of spark-1 come from pod web/secret, which is not its driver"
+    health = MetricsHealth(available=available, reason=reason, message=words)
+    seen = outlook(a_snapshot(a_node("a", cpu=0.1), metrics=health))
+    (own,) = (c for c in topology_status(topology_resource(), seen).conditions if c.type == "MetricsAvailable")
+    assert (own.reason, own.message) == (reason, f"see MetricsAvailable of policy {seen.policy.name}")
+    (of_pool,) = (c for c in policy_status(policy_resource(), seen).conditions if c.type == "MetricsAvailable")
+    assert "web/secret" in of_pool.message
 
 
 def test_a_topology_whose_external_component_is_not_seen_says_so_until_it_is() -> None:

@@ -191,8 +191,14 @@ def test_nobody_leaves_where_replacements_are_not_held(mode: PlacementMode) -> N
 
 
 def test_without_metrics_it_waits() -> None:
-    blind = MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message="no answer")
-    assert why(pool(metrics=blind)) == (Reason.NO_METRICS, "Unreachable: no answer")
+    """Its status names no pods of others, as the message about the pool may."""
+    blind = MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message="no answer about web/driver")
+    assert why(pool(metrics=blind)) == (
+        Reason.NO_METRICS,
+        f"Unreachable: see MetricsAvailable of policy {POLICY.name}",
+    )
+    unset = MetricsHealth(available=False, reason=ConditionReason.NOT_CONFIGURED, message="prometheus is not set")
+    assert why(pool(metrics=unset)) == (Reason.NO_METRICS, "NotConfigured: prometheus is not set")
 
 
 @pytest.mark.parametrize("name", ["hot", "cold"])

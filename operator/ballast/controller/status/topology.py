@@ -142,7 +142,7 @@ def _topology_conditions(
         reason=_placed_reason(len(executors), gated),
         message=f"{gated} executors are held" if gated else f"{len(executors)} executors",
     )
-    metrics = Verdict(health.available, health.reason, health.message)
+    metrics = Verdict(health.available, health.reason, health.message_for_users(outlook.policy.name))
     judge.set_while("MetricsAvailable", _fault(outlook, key, ConditionReason.QUERY_NOT_ALLOWED) or metrics)
     judge.drop("Stalled")
     judge.set_while("ExternalFound", _fault(outlook, key, *_UNSEEN))
