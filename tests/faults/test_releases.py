@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ballast.kube.kinds import GATE_SWITCH
+from ballast.kube.kinds import GATE_SWITCH, Kind
 from tests.cluster.chart.installation import CHART, RELEASE, Installation
 from tests.cluster.controller.pool import Pool, pool, required_labels, zones
 from tests.cluster.controller.process import Replica, replica, switch
@@ -21,6 +22,11 @@ pytestmark = pytest.mark.cluster
 
 SECOND, THERE = "second-ballast", "second-system"
 START_SECONDS = 60.0
+DOOMED, DOOMED_THERE = "doomed-ballast", "doomed-system"
+ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
+POLICIES = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
+BINDINGS = ("validatingadmissionpolicybindings", "mutatingadmissionpolicybindings")
+CLUSTER_WIDE = ",".join(("clusterroles", "clusterrolebindings", *POLICIES, *BINDINGS))
 OWN = {"leases", "gateswitches", "gateswitches/status"}
 """What a release that stands aside writes."""
 
@@ -96,3 +102,39 @@ def test_a_second_release_stands_aside_until_the_first_has_stopped(installed: In
         second.await_ready()
         assert_placed(mine, first=11)
         assert second.stop() == 0
+
+
+@contextmanager
+def doomed_release(installed: Installation) -> Iterator[None]:
+    """A release that Helm can't uninstall: what it knows of it is in a namespace that goes."""
+    plane = installed.testbed
+    plane.create_namespace(DOOMED_THERE)
+    plane.helm("install", DOOMED, str(CHART), f"--namespace={DOOMED_THERE}", "--set=crds.install=false")
+    try:
+        yield
+    finally:
+        plane.kubectl("delete", CLUSTER_WIDE, f"--selector=app.kubernetes.io/instance={DOOMED}")
+        plane.kubectl("delete", "namespace", DOOMED_THERE, "--ignore-not-found")
+        installed.admin.delete(GATE_SWITCH, DOOMED)
+
+
+def test_a_release_whose_namespace_is_deleted_leaves_nothing_gated(installed: Installation, tmp_path: Path) -> None:
+    """Its account goes with the namespace, and the policy that gates executors stays."""
+    plane = installed.testbed
+    with (
+        pool(plane, "doomed", zones()) as mine,
+        doomed_release(installed),
+        replica(plane, "doomed", tmp_path, name=DOOMED, namespace=DOOMED_THERE),
+    ):
+        mine.policy()
+        mine.await_gating()
+        created = mine.executors(2, gates=())
+        plane.kubectl("delete", "namespace", DOOMED_THERE, "--wait=false")
+        until = partial(wait_until, timeout_seconds=RECOVERY_SECONDS)
+        until(lambda: gating(installed, DOOMED) == (False, "Uninstalled"), what="the switch is off")
+        created += mine.executors(2, first=11, application="late", gates=())
+        until(
+            lambda: installed.admin.read(ACCOUNT, DOOMED, namespace=DOOMED_THERE).code == 404,
+            what="its account is gone",
+        )
+        assert not any(map(mine.gated, [*created, *mine.executors(2, first=21, application="later", gates=())]))

@@ -53,6 +53,7 @@ _METADATA = frozenset(
 class _Namespace:
     name: str
     labels: Mapping[str, str]
+    leaving: bool
 
 
 class ClusterState:
@@ -285,6 +286,10 @@ class ClusterState:
             self._excesses(),
         )
 
+    def leaving(self, namespace: str) -> bool:
+        """Whether it is being deleted, as far as is known."""
+        return any(each.leaving for each in self._namespaces.store.values() if each.name == namespace)
+
     def gated(self) -> list[Pod]:
         """The pods that our gate is in. Raises Unavailable like `look`."""
         self._await(self._pods, _FIRST_LIST_SECONDS)
@@ -381,7 +386,8 @@ def _unnoticed(before: Volume | None, after: Volume | None) -> None:
 
 
 def _namespace(raw: JSON) -> _Namespace:
-    return _Namespace(raw["metadata"]["name"], raw["metadata"].get("labels") or {})
+    metadata = raw["metadata"]
+    return _Namespace(metadata["name"], metadata.get("labels") or {}, "deletionTimestamp" in metadata)
 
 
 def _without_gate(pod: Pod) -> Pod:

@@ -17,7 +17,7 @@ from ballast.controller.actuator import Actuator
 from ballast.controller.cluster_state import ClusterState
 from ballast.controller.failures import FailureReports
 from ballast.controller.framework import Framework, Hooks
-from ballast.controller.gate_timeout import Fallback, GateTimeout
+from ballast.controller.gate_timeout import Fallback, GateTimeout, Overdue
 from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_background, pause
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
@@ -25,7 +25,7 @@ from ballast.controller.other_releases import OtherReleases
 from ballast.controller.pages import health_server, metrics_server
 from ballast.controller.reconciler import Parts, Reconciler
 from ballast.controller.reporter import Reporter
-from ballast.controller.switch import Switch
+from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.controller.telemetry import Pulse, Telemetry
 from ballast.errors import BallastError
 from ballast.kube.client import Client
@@ -98,6 +98,8 @@ class Operator:
         self._others = OtherReleases(self._client, self._switch, name=settings.name, monotonic=time.monotonic)
         self._parting_switch = named(self._election_client)
         """With short timeouts, for turning it off at the end."""
+        self._told_of_end = False
+        """Whether the log says that the operator's own namespace is being deleted."""
         self._metrics = MetricsReader(self._client, namespace=settings.namespace, clock=self._clock)
         self._failed = FailureReports()
         self._work = LoopThread(self._live)
@@ -255,7 +257,7 @@ class Operator:
     async def _watch_gates(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             try:
-                overdue = await in_background(self._gates.run)
+                overdue = await in_background(self._release_gated)
             except KubeError as error:
                 _LOG.warning("overdue gates were not looked for: %s", error)
             except Exception:  # noqa: BLE001 -- it is logged, and the next second tries again
@@ -271,6 +273,24 @@ class Operator:
                     )  # fmt: skip
             self._telemetry.keep_watches(self._state.ages(), self._state.restarts())
             await pause(stop, _GATES_EVERY_SECONDS)
+
+    def _release_gated(self) -> Overdue:
+        """Release what is overdue; all, and gate nothing more, once the operator's own namespace is being deleted.
+
+        Kubernetes takes 5 s until it removes what is in it: this operator with its account, and the CronJob. The policy
+        that gates executors is in no namespace, and stays.
+        """
+        namespace = self._settings.namespace
+        if not (self._others.alone and self._state.leaving(namespace)):
+            return self._gates.run()
+        if not self._told_of_end:
+            _LOG.warning("namespace %s is being deleted: all executors are released, and no more are gated", namespace)
+        self._told_of_end = True
+        try:
+            self._parting_switch.off(UNINSTALLED)
+        except KubeError as error:
+            _LOG.warning("the gate switch was left on: %s", error)
+        return self._gates.release_all()
 
     async def _compare(self, stop: asyncio.Event) -> None:
         """Start kopf again when it no longer hears of what lists show. A standby looks less often."""

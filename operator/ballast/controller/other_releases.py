@@ -37,9 +37,13 @@ class OtherReleases:
     def __init__(self, client: Client, switch: Switch, *, name: str, monotonic: Callable[[], float]) -> None:
         self._client, self._switch, self._name, self._monotonic = client, switch, name, monotonic
         self._known = False
-        """Whether no other release acted when this was last asked, if it was."""
         self._next_at = -math.inf
         """Monotonic seconds at which to look again."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other release acted when this was last asked."""
+        return self._known
 
     def forget(self) -> None:
         """Look again before anything is done: this replica did not lead."""

@@ -353,6 +353,44 @@ async def test_next_to_another_release_that_acts_it_says_so_and_touches_no_pod(
     assert replica.written("/spark-2-exec-1") == []
 
 
+def of_switch(world: World) -> tuple[bool | None, str | None]:
+    """Whether executors are gated, and the reason."""
+    found = world.one("gateswitches", "ballast") or {}
+    return (found.get("spec") or {}).get("gating"), (found.get("status") or {}).get("reason")
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["it acts", "another release acts"])
+async def test_once_its_own_namespace_is_being_deleted_it_gates_nothing_and_waits_for_no_executor(
+    world: World, script: Scripted, tmp_path: Path, *, aside: bool
+) -> None:
+    """Soon its account is gone, and the policy that gates executors stays."""
+    patient = {"mode": "Enforce", "debounce": "10s", "gateTimeout": "10s"}
+    world.put("balancingpolicies", policy(script.url, placement=patient))
+    home = world.stamped({"metadata": {"name": "ballast-system"}})
+    world.put("namespaces", home)
+    acts = (True, "Leading")
+    if aside:
+        metadata = {"name": "other", "uid": "uid-other", "creationTimestamp": text(time.time() - 60.0)}
+        leading = {"leader": "x", "heartbeatTime": text(time.time()), "reason": "Leading"}
+        world.put("gateswitches", {"metadata": metadata, "spec": {"gating": True}, "status": leading})
+        acts = (False, "AnotherRelease")
+    async with running(script, tmp_path) as replica:
+        await replica.until(lambda: of_switch(world) == acts, "it has seen the policy")
+        came = world.stamped(gated(5))
+        world.put("pods", came)
+        leaves = world.stamped({"metadata": {"name": "ballast-system", "deletionTimestamp": text(time.time())}})
+        world.happens(Event("pods", "ADDED", came), Event("namespaces", "MODIFIED", leaves))
+        if aside:
+            await asyncio.sleep(2.0)
+            assert of_switch(world) == acts
+            assert replica.written("/spark-2-exec-5") == []
+            return
+        began = time.monotonic()
+        await replica.until(lambda: of_switch(world) == (False, "Uninstalled"), "the switch is off")
+        await replica.until(lambda: replica.written("/spark-2-exec-5"), "the executor is released")
+        assert time.monotonic() - began < 4.0
+
+
 async def test_a_switch_that_was_turned_off_for_good_is_a_condition(
     world: World, script: Scripted, tmp_path: Path
 ) -> None:
