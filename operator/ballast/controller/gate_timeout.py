@@ -17,6 +17,7 @@ from ballast.controller import logs
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
+from ballast.controller.quarantine import Quarantine
 from ballast.kube import actions, nomination
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
@@ -173,11 +174,20 @@ def _by_us(outcome: actions.ReleaseOutcome) -> bool:
 class Fallback:
     """Places without a plan: for every policy that enforces placement, `ballast.placement.fallback`.
 
-    `look`: shows the cluster, or raises soon. `clock`: seconds since the epoch.
+    `look`: shows the cluster, or raises soon. `clock`: seconds since the epoch; `monotonic`: seconds that are never set
+    back.
     """
 
-    def __init__(self, look: Callable[[], ClusterObjects], *, clock: Callable[[], float]) -> None:
-        self._look, self._clock = look, clock
+    def __init__(
+        self,
+        look: Callable[[], ClusterObjects],
+        *,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._look, self._clock, self._monotonic = look, clock, monotonic
+        self._quarantines: dict[str, Quarantine] = {}
+        """By policy."""
 
     def __call__(self, uids: frozenset[str]) -> dict[str, Place]:
         """Places of those of the executors that a policy may place."""
@@ -186,6 +196,8 @@ class Fallback:
         pods = objects.lists.pods
         cluster_view = ClusterView(objects, pools, GateClock().after(pods, now), now)
         found: dict[str, Place] = {}
+        names = {read.resource.metadata.name for read in objects.policies}
+        self._quarantines = {name: self._quarantines.get(name) or Quarantine(name, self._monotonic) for name in names}
         for read in objects.policies:
             if blocked(read.resource, pools) is None:
                 found |= self._of_policy(cluster_view, read, uids - found.keys())
@@ -194,8 +206,11 @@ class Fallback:
     def _of_policy(
         self, cluster_view: ClusterView, read: Read[BalancingPolicy], uids: frozenset[str]
     ) -> dict[str, Place]:
-        context = cluster_view.context(read, Memory(), Reading(), [])
-        snapshot, policy = context.snapshot, context.policy
-        gated = [e for e in snapshot.executors if e.uid in uids and stands_aside(e, policy.placement) is None]
-        placements = fallback(snapshot, policy, gated=gated) if gated else []
-        return {placement.uid: Place(placement, policy.levels, policy.name) for placement in placements}
+        def decide(left_out: frozenset[str]) -> dict[str, Place]:
+            context = cluster_view.without(left_out).context(read, Memory(), Reading(), [])
+            snapshot, policy = context.snapshot, context.policy
+            gated = [e for e in snapshot.executors if e.uid in uids and stands_aside(e, policy.placement) is None]
+            placements = fallback(snapshot, policy, gated=gated) if gated else []
+            return {placement.uid: Place(placement, policy.levels, policy.name) for placement in placements}
+
+        return self._quarantines[read.resource.metadata.name].decide(decide, cluster_view.namespaces)[0]

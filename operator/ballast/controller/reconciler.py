@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -23,6 +21,7 @@ from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
 from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
+from ballast.controller.metrics_requests import MetricsRequests, PolicyMetrics
 from ballast.controller.misjudged import Misjudged
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
@@ -33,23 +32,16 @@ from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.topology_turns import TopologyTurns
 from ballast.kube.errors import KubeError
-from ballast.model import ConditionReason, Memory, MetricsHealth, Plan, Reason
+from ballast.model import ConditionReason, Memory, Plan, Reason
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_REASON = 500
-_NO_ANSWER_YET = MetricsHealth(
-    available=False, reason=ConditionReason.NO_ANSWER_YET, message="Prometheus has not answered yet"
-)
-_WORN_RATIO = 0.5
-"""Of metrics.maxAge: a pass between full ones asks for metrics again that are older, before they are too old to use."""
 _REST_SECONDS = 1.0
 """Until a pass goes on with what was too much for the one before."""
 _SOON_SECONDS = 0.4
 """Before executors are to be released: about as long as a reconcile takes while a user creates thousands of objects."""
-_ASKED_AT_ONCE = 8
-"""Policies whose Prometheus is asked at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +63,7 @@ class _Kept:
 
     memory: Memory
     quarantine: Quarantine
-    reading: Reading = field(default_factory=lambda: Reading(health=_NO_ANSWER_YET))
-    full_pass_at: float = -math.inf
-    """Monotonic seconds."""
-    asked: Future[Reading] | None = None
-    """Metrics that were asked for."""
+    metrics: PolicyMetrics = field(default_factory=PolicyMetrics)
 
 
 class _Decided(NamedTuple):
@@ -106,7 +94,8 @@ class Reconciler:
         patience_seconds: float = 1.0,
     ) -> None:
         self._parts, self._clock, self._monotonic, self._leading = parts, clock, monotonic, leading
-        self._reported, self._check_alone, self._patience_seconds = reported, check_alone, patience_seconds
+        self._reported, self._check_alone = reported, check_alone
+        self._requests = MetricsRequests(monotonic, patience_seconds)
         self._release_promised = release_promised
         self._gates, self._failures = GateClock(), Failures()
         self._move_reader, self._topology_turns = MoveReader(), TopologyTurns()
@@ -122,8 +111,6 @@ class Reconciler:
         self._failed: dict[str, str] = {}
         """Policies whose pass failed in this reconcile, by the namespaces that they are about."""
         self._misjudged = Misjudged(monotonic)
-        self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "metrics")
-        self._patient_until = 0.0
         self._looked_at = 0.0
         """Monotonic seconds at which this reconcile read the state."""
         self.release_at: float | None = None
@@ -131,7 +118,7 @@ class Reconciler:
 
     def close(self) -> None:
         """Does not wait for metrics that were asked for."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._requests.close()
 
     def forget(self) -> None:
         """Start the next reconcile afresh from status, as after having lost and won leadership again."""
@@ -145,7 +132,7 @@ class Reconciler:
         """
         if not self._may_act():
             return self._clock()
-        self._patient_until = self._monotonic() + self._patience_seconds
+        self._requests.begin()
         objects = self._look()
         if not self._leading():
             return self._clock()
@@ -280,21 +267,20 @@ class Reconciler:
             # What one policy brings about must not stop the others.
             if isinstance(error, KubeError) and error.of_server:
                 raise
-            told = {"policy": name, "error": f"{type(error).__name__}: {error}"[:_LONGEST_REASON]}
+            why = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+            told = {"policy": name, "error": why}
             logs.note(logs.Line.PASS_FAILED, f"the pass of policy {name} failed", told, trace=True)
             self._failed |= dict.fromkeys(
                 Pool.of(read.resource.spec).namespaces(cluster_view.objects.lists.namespaces), name
             )
             self._parts.telemetry.passes.labels(name, "error").inc()
-            self._parts.reporter.stalled(
-                read, ConditionReason.PASS_FAILED, f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
-            )
+            self._parts.reporter.stalled(read, ConditionReason.PASS_FAILED, why)
             return cluster_view.now + read.resource.spec.interval.seconds
         finally:
             self._parts.telemetry.pass_seconds.labels(name).observe(self._monotonic() - started)
 
     def _pass(self, read: Read[BalancingPolicy], cluster_view: ClusterView, moves: list[OpenMove]) -> float | None:
-        name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
+        name = read.resource.metadata.name
         kept = self._recall(read, cluster_view)
         full = self._renewed(read, cluster_view, kept)
         context, decided, memory = self._decide(read, cluster_view, kept, [*moves, *self._deleted])
@@ -308,9 +294,8 @@ class Reconciler:
         self.release_at = earliest((self.release_at, decided.wake_at))
         own = cluster_view.own_moves(moves, name)
         waiting = [each for each in own if each.namespace in context.left_out]
-        mine, moves_wake = self._parts.movers.run(
-            context, [each for each in own if each not in waiting], release_due=self._release_due
-        )
+        followed = [each for each in own if each.namespace not in context.left_out]
+        mine, moves_wake = self._parts.movers.run(context, followed, release_due=self._release_due)
         self._deleted_moves.advanced(mine)
         context = _with_moves(context, [*mine, *waiting, *cluster_view.own_moves(self._deleted, name)])
         if full:
@@ -322,8 +307,7 @@ class Reconciler:
         kept.memory = memory
         self._measure(name, context, decided, full=full)
         status_due = self._parts.reporter.report(context, decided, memory, renew=full)
-        full_pass_in = kept.full_pass_at + interval - self._looked_at
-        metrics_in = full_pass_in if kept.asked is None else self._patience_seconds
+        metrics_in = self._requests.next_in(kept.metrics, read.resource.spec, self._looked_at)
         unconfirmed_due = None if confirmed else cluster_view.now + _REST_SECONDS
         rest_due = None if deleted and cleared else cluster_view.now + _REST_SECONDS
         ends = (status_due, decided.wake_at, moves_wake, unconfirmed_due, rest_due)
@@ -336,7 +320,7 @@ class Reconciler:
 
         Moves that are under way count for budgets in any case.
         """
-        reading = _usable(read, cluster_view, kept)
+        reading = kept.metrics.usable(read.resource.spec, cluster_view.now)
 
         def decide(left_out: frozenset[str]) -> _Decided:
             counted = [each for each in moves if each.state.phase.in_flight or each.namespace not in left_out]
@@ -385,26 +369,14 @@ class Reconciler:
         return True
 
     def _renewed(self, read: Read[BalancingPolicy], cluster_view: ClusterView, kept: _Kept) -> bool:
-        """Ask for new metrics if they are due. Returns whether they make this pass a full one.
+        """Ask for new metrics if they are due. Returns whether they make this pass a full one."""
 
-        A slow Prometheus keeps no pod gated: until it has answered, passes go on with what is known.
-        """
-        spec = read.resource.spec
-        due = self._looked_at - kept.full_pass_at >= spec.interval.seconds
-        if kept.asked is None:
-            at = kept.reading.at
-            worn = at is not None and not 0 <= cluster_view.now - at <= _WORN_RATIO * spec.metrics.max_age.seconds
-            if not due and not worn:
-                return False
-            kept.asked = self._threads.submit(cluster_view.read_metrics, read, self._parts.metrics)
-        wait([kept.asked], timeout=max(0.0, self._patient_until - self._monotonic()))
-        if not kept.asked.done():
-            return False
-        asked, kept.asked = kept.asked, None
-        kept.reading = _read(asked)
-        if due:
-            kept.full_pass_at = self._looked_at
-        return due
+        def ask() -> Reading:
+            return cluster_view.read_metrics(read, self._parts.metrics)
+
+        return self._requests.renew(
+            kept.metrics, read.resource.spec, ask, now=cluster_view.now, looked_at=self._looked_at
+        )
 
     def _recall(self, read: Read[BalancingPolicy], cluster_view: ClusterView) -> _Kept:
         name = read.resource.metadata.name
@@ -429,21 +401,6 @@ class Reconciler:
         if full and context.reading.at is not None:
             # Last, so that a reader of it also sees the results of these metrics.
             telemetry.metrics_at.labels(name).set(context.reading.at)
-
-
-def _read(asked: Future[Reading]) -> Reading:
-    """Without metrics executors are still placed, whatever is in an answer of Prometheus."""
-    try:
-        return asked.result()
-    except Exception as error:  # noqa: BLE001 -- it is logged
-        _LOG.exception("the metrics can't be read")
-        words = f"its answers can't be read: {type(error).__name__}: {error}"[:_LONGEST_REASON]
-        return Reading(health=MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message=words))
-
-
-def _usable(read: Read[BalancingPolicy], cluster_view: ClusterView, kept: _Kept) -> Reading:
-    """Metrics are checked when they arrive but may be used much later: their age is checked again."""
-    return kept.reading.aged(now=cluster_view.now, max_age_seconds=read.resource.spec.metrics.max_age.seconds)
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ import pytest
 from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
 from ballast.kube.pods import PodReader
-from ballast.model import Reason
+from ballast.model import Executor, Placement, Policy, Reason, Snapshot
+from ballast.placement.fallback import fallback
 from tests.unit.kube.builders import (
     CREATED_AT,
     GATE,
@@ -103,6 +104,23 @@ def test_when_no_place_can_be_worked_out_the_executors_are_released_as_they_are(
     found = gates(script, tmp_path, now=CREATED_AT + 12.0, places=fail).run()
     assert (found.placed, found.bare, found.failed) == (0, 4, 0)
     assert "no place could be worked out for 4 overdue executors" in caplog.text
+
+
+def test_executors_of_other_namespaces_have_places_where_those_of_one_make_it_fail(
+    script: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor]) -> list[Placement]:
+        if any(each.namespace == "broken" for each in gated):
+            raise ValueError("a defect")
+        return fallback(snapshot, policy, gated=gated)
+
+    monkeypatch.setattr("ballast.controller.gate_timeout.fallback", fails)
+    server = script.by
+    assert isinstance(server, Server)
+    server.lists["namespaces"] += [{"metadata": {"name": "broken", "labels": {"ballast.dev/gate": "enabled"}}}]
+    server.lists["pods"] += [executor(9, application="x", namespace="broken", gates=[GATE])]
+    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    assert (found.placed, found.bare, found.failed) == (4, 1, 0)
 
 
 def test_a_pod_that_is_no_executor_is_released_at_once(script: Scripted, tmp_path: Path) -> None:
