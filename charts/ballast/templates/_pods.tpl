@@ -24,7 +24,7 @@ spec:
   - name: release
     image: {{ include "ballast.image" $root }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-    args: [release, {{ join ", " .arguments }}, --name={{ $name }}, --namespace={{ $root.Release.Namespace }}]
+    args: [release, {{ join ", " .arguments }}, --name={{ $name }}]    # the namespace is the pod's
     resources:
       requests: {cpu: 20m, memory: 128Mi}
       limits: {memory: 256Mi}
