@@ -21,6 +21,8 @@ _MOST_BY_ALIASES = 1_000_000
 """Values that the aliases of one file may stand for."""
 _MOST_MERGED = 10_000
 """Keys that one mapping may take from others by `<<`."""
+_LONGEST_NUMBER = 1_000
+"""Characters of an integer."""
 _MERGE = "tag:yaml.org,2002:merge"
 DEEPEST = 100
 """Lists and mappings in each other. Objects of Kubernetes nest some twenty levels."""
@@ -47,8 +49,12 @@ def _number(loader: Any, node: Any) -> Any:
     """A number to base 60, such as 12:30, is a text, as kubectl reads it. To compute it could take minutes."""
     if ":" in str(node.value):
         return loader.construct_scalar(node)
-    read = _Loader.construct_yaml_int if node.tag.endswith(":int") else _Loader.construct_yaml_float
-    return read(loader, node)
+    if node.tag.endswith(":float"):
+        return _Loader.construct_yaml_float(loader, node)
+    if len(node.value) > _LONGEST_NUMBER:
+        # To base 16, 8 or 2 Python reads any number, but it writes none that is longer than it reads to base 10.
+        raise ValueError("an integer of very many digits")
+    return _Loader.construct_yaml_int(loader, node)
 
 
 for _tag in ("int", "float"):

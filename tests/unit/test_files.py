@@ -95,3 +95,10 @@ def test_a_text_that_stands_for_too_much_or_for_nothing_is_refused(text: str, wo
     with pytest.raises(InvalidField, match=words) as refused:
         documents(text)
     assert str(refused.value).endswith("; name another")
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 20_000, "0b" + "1" * 20_000, "0" + "7" * 20_000, "9" * 20_000])
+def test_an_integer_that_cannot_be_written_again_is_refused(number: str) -> None:
+    """Where a message named it, a command ended with a traceback."""
+    with pytest.raises(InvalidField, match="not readable as YAML"):
+        documents_in(f"version: {number}", name="file.yaml", option="--filename", remedy="name another")

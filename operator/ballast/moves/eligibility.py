@@ -21,6 +21,8 @@ from ballast.model import (
 from ballast.moves.loads import Profile, profile_of
 
 _SPARK_MIN_FAILURES = 3
+_MOST_TIMES = 1_000_000.0
+"""That tasks count as longer than others: a driver may export any time, and a move's spec takes seven digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +257,11 @@ class TaskTimes:
     def slownesses(self) -> Mapping[str, float]:
         """By executor uid, against the fastest quarter of its application's executors on other nodes."""
         return {
-            member.uid: member.seconds / reference.seconds
+            member.uid: times
             for group in self._groups.values()
             for member in group.members
-            if (reference := group.fastest_quarter(member.node)) is not None and reference.seconds > 0
+            if (reference := group.fastest_quarter(member.node)) is not None
+            and (times := _quotient(member.seconds, reference.seconds)) is not None
         }
 
     def evidence(self, executor: Executor, target: str | None, *, pressure_ratio: float | None) -> Evidence:
@@ -324,7 +327,7 @@ def _without(left_out: Sequence[int], place: int) -> int:
 
 
 def _quotient(own: float | None, other: float | None) -> float | None:
-    return own / other if own is not None and other is not None and other > 0 else None
+    return min(own / other, _MOST_TIMES) if own is not None and other is not None and other > 0 else None
 
 
 def _difference(own: float | None, other: float | None) -> float | None:

@@ -58,7 +58,8 @@ def predict(log: EventLog, cores: int) -> Prediction:
 
 def _replayed(stages: Sequence[StageRun], cores: int) -> float:
     """List scheduling: each task goes to the core that is free first, stages in the order in which they began."""
-    free = [0.0] * cores
+    # More cores than tasks stay free.
+    free = [0.0] * min(cores, sum(len(stage.tasks) for stage in stages))
     ends: dict[int, float] = {}
     running: list[tuple[float, float]] = []  # end in the log and end here, of stages that may still precede others
     passed = 0.0

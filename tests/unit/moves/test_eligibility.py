@@ -138,6 +138,11 @@ class TestTheReference:
         found = compared(SLOW, *on("mild", 1.0, 2.0, 2.0, 3.0), target="cold")
         assert (found.slowness, found.reference) == (3.0, "the fastest quarter")
 
+    def test_it_is_a_finite_number_whatever_a_driver_exports(self) -> None:
+        others = on("cold", 5e-324, 5e-324)
+        assert compared(SLOW, *others).slowness == 1e6
+        assert TaskTimes([SLOW, *others], {}).slownesses[SLOW.uid] == 1e6
+
     def test_it_is_the_fastest_quarter_even_if_most_executors_are_slow(self) -> None:
         slow = [*on("hot", 3.0, 3.0), *on("hotter", 3.0, 3.0, 3.0, 3.0, 3.0, 3.0)]
         assert compared(SLOW, *slow, *on("cold", 1.0, 1.0, 1.0)).slowness == 3.0

@@ -16,6 +16,10 @@ def test_tasks_run_in_waves(cores: int, seconds: float) -> None:
     assert predict(log(stage(0, *TEN)), cores).seconds == seconds
 
 
+def test_a_log_may_claim_any_number_of_cores() -> None:
+    assert predict(log(stage(0, *TEN)), 10**15).seconds == 1
+
+
 def test_what_the_driver_does_alone_is_not_shortened() -> None:
     found = predict(log(stage(0, *TEN), seconds=8.0), 10)
     assert (found.driver_seconds, found.seconds, found.least_seconds) == (3, 4, 4)
