@@ -34,6 +34,7 @@ NOWHERE = "http://127.0.0.1:9"
 PROVOKED = {
     "NotInstalled",
     "OperatorDenied",
+    "OperatorNotFenced",
     "CannotInspect",
     "VersionSkew",
     "ClockSkew",
@@ -152,6 +153,19 @@ def test_each_finding_of_a_cluster_is_provoked_here() -> None:
 
 def test_the_charts_own_operator_lacks_no_right(scene: Scene) -> None:
     assert scene.told("OperatorDenied", f"Deployment ballast-system/{RELEASE}") == []
+
+
+def test_the_charts_policies_name_the_account_of_its_operator_and_no_other(scene: Scene) -> None:
+    """As in an overlay that changes the namespace: what kustomize moves is not what the policies name."""
+    assert scene.told("OperatorNotFenced", f"Deployment ballast-system/{RELEASE}") == []
+    labels = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
+    scene.cluster.testbed.apply(deployment("moved", **labels))
+    (told,) = scene.told("OperatorNotFenced", f"Deployment {FOREIGN}/moved", "--system-namespace", FOREIGN)
+    assert told == (
+        "No ValidatingAdmissionPolicy …-patch, …-nominate, …-delete, …-evict, …-switch, …-own names service account "
+        f"system:serviceaccount:{FOREIGN}:default."
+    )
+    scene.cluster.testbed.kubectl("delete", "deployment", "moved", "--namespace", FOREIGN)
 
 
 def test_a_namespace_without_an_operator_is_found(scene: Scene) -> None:

@@ -31,6 +31,11 @@ _OPERATOR = "app.kubernetes.io/component=operator"
 _DESCHEDULER = "descheduler"
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
+_FENCE = Kind(
+    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+_FENCES = ("patch", "nominate", "delete", "evict", "switch", "own")
+"""How the names of the chart's end that limit the operator's own account."""
 _HEARTBEATS = "kube-node-lease"
 _EVICTION = "eviction"
 _RIGHTS: Sequence[tuple[str, Kind, str]] = (
@@ -172,6 +177,7 @@ class _Inspection:
     def _operators(self, declared: Collection[str]) -> Iterable[Operator]:
         """`declared`: the namespaces with a SparkTopology."""
         query = Query(kinds.DEPLOYMENT, namespace=self._namespace, labels=f"{_OURS},{_OPERATOR}")
+        fences = self._list(Query(_FENCE, labels=_OURS), _conditions)
         for deployment in self._list(query, lambda item: item):
             spec = deployment["spec"]["template"]["spec"]
             account = f"system:serviceaccount:{self._namespace}:{spec.get('serviceAccountName', 'default')}"
@@ -181,6 +187,7 @@ class _Inspection:
                 account=account,
                 version=labels.get("app.kubernetes.io/version", ""),
                 denied=tuple(self._denied(account, declared)),
+                unfenced=() if _FENCE.plural in self._unread else _unfenced(account, fences),
             )
 
     def _denied(self, account: str, declared: Collection[str]) -> Iterable[str]:
@@ -299,6 +306,17 @@ def _without(
     if old:
         missing["nodeAge"] = [*missing["nodeAge"], *old]
     return {signal: tuple(nodes) for signal, nodes in missing.items() if nodes}
+
+
+def _conditions(policy: JSON) -> tuple[str, str]:
+    """A policy's name, and when it is at work."""
+    conditions = policy["spec"].get("matchConditions") or ()
+    return policy["metadata"]["name"], " ".join(each["expression"] for each in conditions)
+
+
+def _unfenced(account: str, fences: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    about = [name for name, conditions in fences if f"'{account}'" in conditions]
+    return tuple(each for each in _FENCES if not any(name.endswith(f"-{each}") for name in about))
 
 
 def _probe() -> JSON:

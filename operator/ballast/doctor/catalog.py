@@ -142,6 +142,13 @@ CLUSTER: Mapping[str, Entry] = {
         "The operator's service account lacks a right that it needs, so what depends on it fails.",
         "Apply the chart's roles again. With evictionNamespaces set, list every namespace whose executors may move.",
     ),
+    "OperatorNotFenced": Entry(
+        Severity.ERROR,
+        "The chart's admission policies limit what the operator may do with its rights, and they name its account. "
+        "Where they are missing, whoever has its token may use the rights in full, such as to evict drivers.",
+        "Install the chart in that namespace, or render it for that namespace: in an overlay, kustomize's namespace "
+        "and namePrefix leave the account's name in the policies as it is.",
+    ),
     "CannotInspect": Entry(
         Severity.INFO,
         "Your account lacks a right that a check needs. The checks that depend on it were skipped.",

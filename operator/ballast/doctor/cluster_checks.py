@@ -80,6 +80,8 @@ class Operator:
     version: str
     denied: tuple[str, ...] = ()
     """Rights that it lacks, as `verb resource`."""
+    unfenced: tuple[str, ...] = ()
+    """The chart's admission policies, by the end of their names, of which none names its account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +250,10 @@ def _rights(cluster: Cluster) -> Iterator[Finding]:
         for right in operator.denied:
             what = f"Service account {operator.account} may not {right}."
             yield found("OperatorDenied", f"Deployment {cluster.system_namespace}/{operator.name}", what)
+        if operator.unfenced:
+            policies = ", ".join(f"…-{each}" for each in operator.unfenced)
+            what = f"No ValidatingAdmissionPolicy {policies} names service account {operator.account}."
+            yield found("OperatorNotFenced", f"Deployment {cluster.system_namespace}/{operator.name}", what)
     for what, why in cluster.unread.items():
         yield found("CannotInspect", cluster.server, f"{what}: {why}.")
 
