@@ -145,7 +145,7 @@ CLUSTER: Mapping[str, Entry] = {
     "OperatorNotFenced": Entry(
         Severity.ERROR,
         "The chart's admission policies limit what the operator may do with its rights, and they name its account. "
-        "Where they are missing, whoever has its token may use the rights in full, such as to evict drivers.",
+        "Where they are missing, its token may be used for all that its roles grant, such as to evict drivers.",
         "Install the chart in that namespace, or render it for that namespace: in an overlay, kustomize's namespace "
         "and namePrefix leave the account's name in the policies as it is.",
     ),
