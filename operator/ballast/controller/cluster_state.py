@@ -286,6 +286,11 @@ class ClusterState:
             self._excesses(),
         )
 
+    def created_at(self, namespace: str, pod: str) -> float | None:
+        """When the pod was created (seconds since the epoch); None where it is not known."""
+        found = (each for each in self._pods.store.values() if (each.namespace, each.name) == (namespace, pod))
+        return next((each.created_at for each in found), None)
+
     def leaving(self, namespace: str) -> bool:
         """Whether it is being deleted, as far as is known."""
         return any(each.leaving for each in self._namespaces.store.values() if each.name == namespace)

@@ -92,7 +92,12 @@ class Operator:
         self._stopped = False
         """A reconcile that was left behind must not act any more."""
         named = partial(
-            Switch, name=settings.name, identity=settings.identity, clock=self._clock, monotonic=time.monotonic
+            Switch,
+            name=settings.name,
+            identity=settings.identity,
+            clock=self._clock,
+            monotonic=time.monotonic,
+            pod_created_at=self._pod_created_at,
         )
         self._switch = named(self._client)
         self._others = OtherReleases(self._client, self._switch, name=settings.name, monotonic=time.monotonic)
@@ -124,6 +129,9 @@ class Operator:
         self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
         self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=self._clock)
+
+    def _pod_created_at(self) -> float | None:
+        return self._state.created_at(self._settings.namespace, self._settings.identity)
 
     def _build_reconciler(self) -> Reconciler:
         parts = Parts(

@@ -25,6 +25,8 @@ LEADING = "Leading"
 """Reason of a switch whose release acts."""
 ASIDE = "AnotherRelease"
 """Reason of a switch whose release stands aside for another one."""
+_CLOCK_SECONDS = 60.0
+"""A time that is farther in the future is none at which Ballast turned the switch."""
 UNINSTALLED = "Uninstalled"
 """Reason of a switch that was turned off because Ballast is being removed."""
 
@@ -56,6 +58,7 @@ class Switch:
     """Keeps this release's GateSwitch. `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
 
     The age of this process is counted by the latter, because `clock` may be corrected after the process began.
+    `pod_created_at`: seconds since the epoch, if this process runs in a pod. Its container may be started again.
     """
 
     def __init__(
@@ -66,19 +69,21 @@ class Switch:
         identity: str,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
+        pod_created_at: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._client, self._name, self._identity, self._clock = client, name, identity, clock
+        self._pod_created_at = pod_created_at
         self._kept: Wanted | None = None
         self._compared_at = 0.0
         self._monotonic, self._began = monotonic, monotonic()
         self.stays_off = False
-        """Whether an uninstallation or a user has turned it off since this process began."""
+        """Whether an uninstallation or a user has turned it off since this operator began."""
 
     def keep(self, want: Wanted) -> None:
         """Make the switch say `want`; it is read now and then, and written only where it says something else.
 
-        A switch that an uninstallation has turned off since this process began stays off: an operator that is about to
-        be removed must not gate executors again. The log says so once.
+        A switch that an uninstallation has turned off since this operator began stays off: one that is about to be
+        removed must not gate executors again, also if its container fails meanwhile. The log says so once.
         """
         now = self._clock()
         # The wall clock may have stepped backwards.
@@ -122,8 +127,12 @@ class Switch:
     def _uninstalled(self, seen: JSON) -> bool:
         status = seen.get("status") or {}
         at = seconds(status.get("heartbeatTime"))
-        began_at = self._clock() - (self._monotonic() - self._began)
-        return status.get("reason") == UNINSTALLED and at is not None and at >= int(began_at)
+        if status.get("reason") != UNINSTALLED or at is None:
+            return False
+        now = self._clock()
+        began_at = now - (self._monotonic() - self._began)
+        created_at = self._pod_created_at()
+        return int(began_at if created_at is None else min(began_at, created_at)) <= at <= now + _CLOCK_SECONDS
 
     def _tell(self) -> None:
         if not self.stays_off:

@@ -391,11 +391,14 @@ async def test_once_its_own_namespace_is_being_deleted_it_gates_nothing_and_wait
         assert time.monotonic() - began < 4.0
 
 
+@pytest.mark.parametrize("since_seconds", [5.0, -30.0], ids=["later", "before its container was started again"])
 async def test_a_switch_that_was_turned_off_for_good_is_a_condition(
-    world: World, script: Scripted, tmp_path: Path
+    world: World, script: Scripted, tmp_path: Path, since_seconds: float
 ) -> None:
     world.put("balancingpolicies", policy(script.url))
-    off = {"leader": "x", "heartbeatTime": text(time.time() + 5.0), "reason": "Uninstalled"}
+    own = {"name": "one", "namespace": "ballast-system", "creationTimestamp": text(time.time() - 60.0)}
+    world.put("pods", {"metadata": own, "spec": {"containers": []}, "status": {"phase": "Running"}})
+    off = {"leader": "x", "heartbeatTime": text(time.time() + since_seconds), "reason": "Uninstalled"}
     metadata = {"name": "ballast", "uid": "uid-ballast", "creationTimestamp": text(time.time() - 60.0)}
     world.put("gateswitches", {"metadata": metadata, "spec": {"gating": False}, "status": off})
     async with running(script, tmp_path) as replica:

@@ -487,7 +487,7 @@ def test_a_switch_that_stays_off_is_a_metric_as_long_as_this_replica_leads(
     with operating(script, tmp_path, telemetry=telemetry) as reconciler:
         reconciler.run()
         assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 0
-        found.lists["gateswitches"][0]["status"] = {"reason": "Uninstalled", "heartbeatTime": text(NOW + 3600)}
+        found.lists["gateswitches"][0]["status"] = {"reason": "Uninstalled", "heartbeatTime": text(NOW)}
         reconciler.forget()
         reconciler.run()
         assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 1

@@ -157,6 +157,37 @@ def test_a_switch_that_an_uninstallation_turned_off_stays_off(
     assert len(told) == (0 if writes_it else 1)
 
 
+@pytest.mark.parametrize(("created_seconds", "writes_it"), [(-120.0, False), (-30.0, True), (0.0, True)])
+def test_one_that_was_turned_off_stays_off_for_a_container_that_is_started_again(
+    tmp_path: Path, created_seconds: float, *, writes_it: bool
+) -> None:
+    """Unless its pod is a new one: then the Deployment was restarted."""
+    gone = stored(Wanted(gating=False))
+    gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT - 60.0)}
+    with scripted(gone) as script:
+        switch = Switch(
+            script.client(tmp_path),
+            name="ballast",
+            identity="one",
+            clock=Time(),
+            monotonic=Time(),
+            pod_created_at=lambda: CREATED_AT + created_seconds,
+        )
+        switch.keep(ON)
+        assert bool(script.writes) is writes_it
+
+
+def test_a_time_in_the_far_future_keeps_no_switch_off(tmp_path: Path) -> None:
+    """An account that may write it could keep it off for years otherwise, whatever is restarted."""
+    gone = stored(Wanted(gating=False))
+    gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + 3600.0)}
+    with scripted(gone) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
+        switch.keep(ON)
+        assert script.writes
+        assert not switch.stays_off
+
+
 @pytest.mark.parametrize("wrong_by_seconds", [3600.0, -3600.0])
 def test_an_uninstallation_is_not_missed_by_a_clock_that_was_wrong_at_first(
     tmp_path: Path, wrong_by_seconds: float
