@@ -257,7 +257,7 @@ class _Pass:
                 nominated=pod.nominated,
                 room_kept=kept,
                 scheduler=pod.scheduler,
-                awaits_objects=pod.awaits_objects,
+                untold=pod.untold,
                 graceful=facts.graceful,
                 allocator_direct=facts.allocator_direct,
                 kueue_managed=facts.kueue_managed,

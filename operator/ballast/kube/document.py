@@ -134,9 +134,9 @@ def _fields_bytes(entry: _Parts) -> int:
     return 0 if fields is None else memoryview(fields).nbytes
 
 
-def too_long(part: Any) -> bool:
-    """Whether the part of an object, as parsed, is longer than what is kept."""
-    return len(marshal.dumps(part, 2)) > LONGEST_KEPT_BYTES
+def too_long(part: Any, most_bytes: int = LONGEST_KEPT_BYTES) -> bool:
+    """Whether an object or a part of it, as parsed, is longer than that; by default, than what is kept."""
+    return len(marshal.dumps(part, 2)) > most_bytes
 
 
 def seconds(text: str | None) -> float | None:

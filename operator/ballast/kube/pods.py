@@ -21,6 +21,10 @@ _LOG = logging.getLogger(__name__)
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
 _UNREAD = Constraints(unread="what it demands of nodes can't be read")
+LONG_BYTES = 1 << 20
+"""etcd takes a MiB and a half. kube-scheduler's message that no node takes a pod is as long as its author likes, as by
+the name of a claim that does not exist.
+"""
 MOST_GATES, MOST_CLAIMS = 10, 100
 """Of one pod that waits for a node, these are kept in memory: Kubernetes bounds neither gates nor volumes, and any user
 may create pods.
@@ -28,6 +32,8 @@ may create pods.
 _MOUNTING = Constraints(
     unread=f"it mounts more than {MOST_CLAIMS} claims: Ballast reads none of what it demands of nodes"
 )
+_OBJECTS = ("resourceClaims", "schedulingGroup", "workloadRef")
+"""Fields that name objects which kube-scheduler waits for."""
 _LONGEST_NAME = 253
 
 
@@ -77,8 +83,10 @@ class Pod:
     scheduler: str
     unschedulable: bool = False
     """Its scheduler has tried it, and no node can take it."""
-    awaits_objects: bool = False
-    """kube-scheduler does not try it before its ResourceClaims exist, or its PodGroup with all its pods."""
+    untold: bool = False
+    """kube-scheduler may never say that no node takes it. It does not try the pod before its ResourceClaims exist, or
+    its PodGroup with all its pods. It can't write into one that is as long as etcd takes. Read of pods without a node.
+    """
     constraints: Constraints = _UNCONSTRAINED
     """Without volumes. Not read of bound pods that are no executors: nothing depends on them."""
     claims: tuple[str, ...] = ()
@@ -128,10 +136,10 @@ class Pod:
         """Whether kube-scheduler is going to look for a node for it next.
 
         A pod that it has found none for may wait for good. So may one for any other scheduler: the pod's spec names
-        it, and it need not exist. So may one whose ResourceClaim or PodGroup is missing, which kube-scheduler does not
-        even try: a user could create such pods again and again.
+        it, and it need not exist. So may one of which it may never say that it finds none: a user could create such
+        pods again and again.
         """
-        untried = not (self.unschedulable or self.awaits_objects) and now - self.created_at < BINDING_SECONDS
+        untried = not (self.unschedulable or self.untold) and now - self.created_at < BINDING_SECONDS
         return self.waits_for_a_node and untried and self.scheduler == KUBE_SCHEDULER
 
     @property
@@ -212,7 +220,7 @@ class PodReader:
             requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
             scheduler=(spec.get("schedulerName") or KUBE_SCHEDULER)[:_LONGEST_NAME],
             unschedulable=unschedulable(status) is not None,
-            awaits_objects=any(spec.get(field) for field in ("resourceClaims", "schedulingGroup", "workloadRef")),
+            untold=node is None and (any(spec.get(each) for each in _OBJECTS) or too_long(pod, LONG_BYTES)),
             constraints=_MOUNTING if crowded else self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=() if crowded else claims,
             priority=spec.get("priority") or 0,

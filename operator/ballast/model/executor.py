@@ -77,8 +77,9 @@ class Executor:
     room_kept: bool = False
     """kube-scheduler keeps the room of a node for it, which counts as requested there."""
     scheduler: str = KUBE_SCHEDULER
-    awaits_objects: bool = False
-    """It asks for devices by ResourceClaims, or belongs to a PodGroup. These may not exist, or never be complete."""
+    untold: bool = False
+    """kube-scheduler may never say that no node takes it. It asks for devices by ResourceClaims, or belongs to a
+    PodGroup: these may not exist, or never be complete. Or its pod is so long that nothing can be written into it."""
     graceful: bool = False
     """Spark's decommissioning hook is in the pod (preStop)."""
     allocator_direct: bool = True
@@ -112,7 +113,7 @@ class Executor:
         kube-scheduler says that no node can take it, or does not even try. So it is likely only for a time.
         """
         waits = self.phase is Phase.PENDING and self.node is None and not self.gates
-        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.awaits_objects:
+        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.untold:
             return False
         since = self.unschedulable_since
         if since is None and self.nominated is not None:

@@ -27,6 +27,7 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
 
     A nomination to another node, as an operator that crashed leaves it, is replaced, too. An executor that waits for
     a ResourceClaim or PodGroup is not nominated: these need not exist, and kube-scheduler would keep the room for good.
+    Nor is one whose pod is so long that kube-scheduler can't write that no node takes it.
     Nor are further executors of a namespace of which kube-scheduler can't bind one that was nominated.
     """
     if not any(placement.node is not None for placement in placements):
@@ -37,7 +38,7 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
     scored = scored_nodes(len(snapshot.nodes))
 
     misjudged = misjudged_namespaces(snapshot)
-    doubtful = {each.uid for each in snapshot.executors if each.awaits_objects or each.namespace in misjudged}
+    doubtful = {each.uid for each in snapshot.executors if each.untold or each.namespace in misjudged}
 
     def matters(placement: Placement) -> bool:
         if placement.uid in doubtful:
@@ -57,7 +58,7 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
     """The uids of executors whose nomination is to be cleared, and when the next one may be.
 
     At once for executors that are being deleted, which finalizers may keep for good, and for those that have been
-    released and that kube-scheduler need not try.
+    released and of which kube-scheduler may never say that no node takes them.
 
     Karpenter provides no node for a pod that is nominated, and kube-scheduler keeps the room of its node. Moves clear
     those of their replacements themselves. A time far in the future is overdue, too: a user may write into
@@ -77,7 +78,7 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
 
 
 def _keeps_room_in_vain(executor: Executor) -> bool:
-    return executor.phase is Phase.LEAVING or (executor.phase is Phase.PENDING and executor.awaits_objects)
+    return executor.phase is Phase.LEAVING or (executor.phase is Phase.PENDING and executor.untold)
 
 
 def _misjudged(executor: Executor) -> bool:

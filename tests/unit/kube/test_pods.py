@@ -120,6 +120,19 @@ def test_claims_are_named_directly_or_made_for_the_pod() -> None:
     assert read(executor(volumes=volumes)).claims == ("shuffle-1", "spark-1-exec-1-scratch")
 
 
+@pytest.mark.parametrize(
+    ("bytes_", "node", "untold"),
+    [(1_100_000, None, True), (1_000_000, None, False), (1_100_000, "node-1", False)],
+    ids=["so long that kube-scheduler can't write into it", "shorter", "on a node"],
+)
+def test_kube_scheduler_may_never_say_that_no_node_takes_a_long_pod(
+    bytes_: int, node: str | None, *, untold: bool
+) -> None:
+    """Its message is as long as the name of a claim that does not exist: Ballast waited for it for good."""
+    found = read(executor(gates=[], node=node, annotations={"note": "x" * bytes_}))
+    assert found.untold == untold
+
+
 def test_what_a_release_needs_is_kept_of_gated_pods_only() -> None:
     affinity = required({"matchExpressions": [expression("zone", "a")]})
     kept = read(executor(gates=[FOREIGN_GATE, GATE], affinity=affinity)).held
