@@ -7,6 +7,7 @@ plan), executors are still released as near to each other as can be worked out i
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +30,9 @@ from ballast.planner.release import stands_aside
 from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
+_STUCK_SECONDS = 60.0
+"""Until an executor is deleted whose release Ballast's own admission policy refuses."""
+_OWN_FENCE = re.compile(r" is forbidden: ValidatingAdmissionPolicy '[^']*-patch' .* denied request: Ballast ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +117,37 @@ class GateTimeout:
                 else actions.release_many(self._client, orders, levels)
             )
             self._backoff.note(orders, outcomes)
+            self._delete_stuck(orders, outcomes)
             done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
         policies = {uid: place.policy for uid, place in placed.items()}
         _log(done, policies)
         return _summary(done, policies)
+
+    def _delete_stuck(self, orders: Sequence[actions.Release], outcomes: Sequence[actions.ReleaseOutcome]) -> None:
+        """Delete executors whose release Ballast's own admission policy refuses, so that Spark creates others.
+
+        That policy sees a pod as the cluster's mutating webhooks and policies leave it. One that is newer than the pod
+        changes it in the same request, and the next executor at its creation.
+        """
+        now = self._clock()
+        since = self._gates.alone_since
+        stuck = [
+            order
+            for order, outcome in zip(orders, outcomes, strict=True)
+            if isinstance(outcome, actions.Refused)
+            and _OWN_FENCE.search(outcome.detail)
+            and now - (since.get(order.uid) or now) >= _STUCK_SECONDS
+        ]
+        deleted = self._bulkhead.map(
+            lambda order: actions.delete_unscheduled(
+                self._client, namespace=order.namespace, name=order.name, uid=order.uid
+            ),
+            stuck,
+            key=lambda order: f"delete {order.uid}",
+            namespace=lambda order: order.namespace,
+        )
+        for order, outcome in zip(stuck, deleted, strict=True):
+            logs.note_done(logs.Line.DELETED, "", move="", executor=order.placement.executor, outcome=outcome)
 
     def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
         """Clear the nominations that a crash before the release has left.

@@ -129,6 +129,43 @@ def test_a_pod_that_is_no_executor_is_released_at_once(script: Scripted, tmp_pat
     assert gates(script, tmp_path, now=CREATED_AT, places=lambda _: {}).run().bare == 1
 
 
+FENCED = (
+    "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'ballast-patch' with binding 'ballast-patch' denied request: "
+    "Ballast changes no metadata of a pod"
+)
+REFUSED = 'admission webhook "no.example" denied the request: no'
+
+
+@pytest.mark.parametrize(
+    ("why", "age_seconds", "deleted"),
+    [(FENCED, 59.0, 0), (FENCED, 61.0, 4), (REFUSED, 61.0, 0)],
+    ids=["it may go yet", "Ballast's own fence", "a webhook"],
+)
+def test_an_executor_that_ballast_s_own_policy_lets_nobody_release_is_replaced(
+    script: Scripted, tmp_path: Path, why: str, age_seconds: float, deleted: int
+) -> None:
+    """A mutating webhook that is newer than the pod changes it in the request that would release it."""
+    server = script.by
+    assert isinstance(server, Server)
+    pods = {pod["metadata"]["name"]: pod for pod in server.lists["pods"]}
+
+    def answer(asked: Asked) -> Answer:
+        if asked.method == "PATCH":
+            return Answer(403, {"message": why})
+        named = asked.path.split("?")[0].rsplit("/", 1)[-1]
+        return Answer(body=pods[named]) if asked.method == "GET" and named in pods else server(asked)
+
+    script.by = answer
+    timeout = GateTimeout(
+        script.client(tmp_path),
+        gated=lambda: [PodReader().read(pod) for pod in pods.values()],
+        places=lambda _: {},
+        clock=lambda: CREATED_AT + age_seconds,
+    )
+    assert timeout.run().failed == 4
+    assert [asked.method for asked in script.writes].count("DELETE") == deleted
+
+
 @pytest.mark.parametrize("stepped_seconds", [0.0, -5.0], ids=["", "the wall clock stepped backwards"])
 def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
     script: Scripted, tmp_path: Path, stepped_seconds: float
