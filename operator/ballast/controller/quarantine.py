@@ -6,8 +6,8 @@ Whatever a user writes, and whichever defect of Ballast it meets, executors of o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -43,6 +43,7 @@ class Quarantine:
         self._policy, self._monotonic = policy, monotonic
         self._terms: dict[str, _Term] = {}
         """By namespace."""
+        self._searches = 0
 
     def decide(
         self, decide: Callable[[frozenset[str]], T], namespaces: Callable[[], Collection[str]]
@@ -58,7 +59,9 @@ class Quarantine:
         try:
             return decide(frozenset(left_out)), left_out
         except Exception:  # noqa: BLE001 -- raised again by the search where no namespace is the cause
-            found = _search(decide, frozenset(left_out), frozenset(namespaces()))
+            self._searches += 1
+            order = sorted(set(namespaces()).difference(left_out), reverse=self._searches % 2 == 0)
+            found = _search(decide, frozenset(left_out), order)
         for namespace, error in found.causes.items():
             _LOG.error("policy %s leaves out namespace %s: its pass fails", self._policy, namespace, exc_info=error)
             why = f"{type(error).__name__}: {error}"[:_LONGEST_REASON_CHARACTERS]
@@ -66,34 +69,46 @@ class Quarantine:
             seconds = min(LONGEST_SECONDS, 2.0 * before.seconds) if before else FIRST_SECONDS
             self._terms[namespace] = _Term(now, seconds, why)
             left_out[namespace] = why
-        return found.decided, left_out | dict.fromkeys(found.untried, "it comes in a later pass")
+        return found.decided, left_out | dict.fromkeys(found.others, "it comes in a later pass")
 
 
 @dataclass(frozen=True, slots=True)
 class _Found(Generic[T]):
     decided: T
-    """Without the causes and the untried."""
-    causes: Mapping[str, Exception] = field(default_factory=dict)
-    untried: frozenset[str] = frozenset()
+    """Without the causes and the others."""
+    causes: Mapping[str, Exception]
+    others: frozenset[str]
+    """Not tried yet, or it fails only with both of two namespaces, each of which may be the cause."""
 
 
-def _search(decide: Callable[[frozenset[str]], T], known: frozenset[str], namespaces: frozenset[str]) -> _Found[T]:
-    """The namespaces with which `decide` fails, by halves. It does without `known`."""
-    left_out = namespaces | known
-    decided = decide(left_out)
+def _search(decide: Callable[[frozenset[str]], T], known: frozenset[str], namespaces: Sequence[str]) -> _Found[T]:
+    """The namespaces with which `decide` fails, by halves. It does without `known`.
+
+    Of two with which it fails only together, the one that comes first is followed.
+    """
+    all_out = known.union(namespaces)
+    decided, left_out = decide(all_out), all_out
     causes: dict[str, Exception] = {}
-    parts = [sorted(namespaces - known)]
-    for _ in range(MOST_TRIES):
-        if not parts:
-            break
+    parts, tries = [namespaces], 0
+    while parts and tries < MOST_TRIES:
         part = parts.pop()
+        tries += 1
         try:
             decided = decide(left_out.difference(part))
         except Exception as error:  # noqa: BLE001 -- whatever it is, it is one namespace's
-            if len(part) == 1:
+            middle = len(part) // 2
+            if middle:
+                parts += [part[middle:], part[:middle]]
+            elif left_out == all_out or _fails(decide, all_out.difference(part)):
                 causes[part[0]] = error
-            else:
-                parts += [part[len(part) // 2 :], part[: len(part) // 2]]
         else:
             left_out = left_out.difference(part)
     return _Found(decided, causes, left_out - known - causes.keys())
+
+
+def _fails(decide: Callable[[frozenset[str]], object], left_out: frozenset[str]) -> bool:
+    try:
+        decide(left_out)
+    except Exception:  # noqa: BLE001 -- another try has the cause
+        return True
+    return False
