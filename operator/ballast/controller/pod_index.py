@@ -205,10 +205,12 @@ def _is_single(pod: Pod) -> bool:
 
 
 def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
-    """What a pass can act on: a gate, a node, a phase, a departure; of other pods only our gate."""
+    """What a pass can act on: a gate, a node, a phase, a departure, a nomination by which kube-scheduler keeps room in
+    vain; of other pods only our gate.
+    """
     if pod is None or not (pod.executor is not None or pod.is_driver or pod.held is not None):
         return None
-    return pod.gates, pod.node, pod.status_phase, pod.leaving
+    return pod.gates, pod.node, pod.status_phase, pod.leaving, pod.nominated is not None and pod.unschedulable
 
 
 def _take_out(groups: dict[str, dict[str, Pod]], key: str, uid: str) -> None:

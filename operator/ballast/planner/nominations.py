@@ -13,6 +13,9 @@ from dataclasses import replace
 from ballast.model import Executor, Levels, Phase, Pin, Placement, Snapshot
 from ballast.moves.arriving import NOMINATED_SECONDS
 
+_SEVERAL = 2
+"""Namespaces of nominated executors that kube-scheduler can't bind."""
+
 
 def scored_nodes(nodes: int) -> int:
     """How many nodes kube-scheduler looks for that can take a pod, in a cluster of so many.
@@ -63,7 +66,11 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
     Karpenter provides no node for a pod that is nominated, and kube-scheduler keeps the room of its node. Moves clear
     those of their replacements themselves. A time far in the future is overdue, too: a user may write into
     managedFields when the pod was pinned.
+
+    At once, too, where kube-scheduler could not bind nominated executors of several namespaces: a user may have many,
+    and keep the room of all nodes by one after the other.
     """
+    patience = NOMINATED_SECONDS if len(misjudged_namespaces(snapshot)) < _SEVERAL else 0.0
     aimless = {executor.uid for executor in snapshot.executors if executor.nominated and _keeps_room_in_vain(executor)}
     of_moves = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
     since = [
@@ -71,10 +78,8 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
         for executor in snapshot.executors
         if executor.nominated and executor.unschedulable_since is not None and executor.uid not in of_moves
     ]
-    overdue = aimless.union(uid for at, uid in since if abs(now - at) >= NOMINATED_SECONDS)
-    return tuple(sorted(overdue)), min(
-        (at + NOMINATED_SECONDS for at, _ in since if abs(now - at) < NOMINATED_SECONDS), default=None
-    )
+    overdue = aimless.union(uid for at, uid in since if abs(now - at) >= patience)
+    return tuple(sorted(overdue)), min((at + patience for at, _ in since if abs(now - at) < patience), default=None)
 
 
 def _keeps_room_in_vain(executor: Executor) -> bool:

@@ -170,3 +170,22 @@ def test_a_nomination_without_a_manager_is_ballasts_only_if_the_pod_was_gated(
         index.changed(before, now)
         before = now
     assert before.nominated == nominated
+
+
+@pytest.mark.parametrize(("nominated", "told"), [(True, 1), (False, 0)])
+def test_a_pass_is_due_when_kube_scheduler_finds_no_node_for_a_nominated_executor(
+    *, nominated: bool, told: int
+) -> None:
+    """kube-scheduler keeps the room of its node until the nomination is cleared."""
+    notified: list[None] = []
+    index = PodIndex(notify=lambda: notified.append(None), gated=lambda: None, failed=lambda _: None)
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = {"nominatedNodeName": "node-1"} if nominated else {}
+    before, after = (
+        index.slim(PodReader().read(executor(status={**status, "conditions": found}, managed_fields=[NOMINATED_BY_US])))
+        for found in ([], [refused])
+    )
+    index.changed(None, before)
+    notified.clear()
+    index.changed(before, after)
+    assert len(notified) == told

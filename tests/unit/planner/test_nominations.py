@@ -162,6 +162,20 @@ def test_a_nomination_that_came_to_nothing_is_overdue(
     assert decided.wake_at == wake_at
 
 
+@pytest.mark.parametrize(
+    ("misjudged", "overdue"),
+    [((), False), (("other",), True), (("team",), False)],
+    ids=["of no other namespace", "of another as well", "of its own"],
+)
+def test_nominations_in_several_namespaces_that_came_to_nothing_are_cleared_at_once(
+    misjudged: tuple[str, ...], *, overdue: bool
+) -> None:
+    """A user with many namespaces kept the room of all nodes, for five seconds by each."""
+    snapshot = replace(unbound(unschedulable_since=NOW - 0.5), misjudged_namespaces=misjudged)
+    decided, _ = plan(snapshot, a_policy(), Memory(), NOW)
+    assert decided.overdue_nominations == ((snapshot.executors[0].uid,) if overdue else ())
+
+
 def test_an_executor_whose_volume_does_not_come_counts_as_long_as_kube_scheduler_keeps_its_room() -> None:
     """For up to ten minutes kube-scheduler waits for the volume, and says nothing of the pod."""
     (executor,) = unbound(created_at=NOW - 500.0).executors
