@@ -103,6 +103,7 @@ def test_a_sink_that_drops_one_record_is_found_and_the_record_named(
         "batch": 1,
         "status": "unbalanced",
         "records": RECORDS,
+        "without": [],
         "gaps": [
             {"stage": "delivered", "after": ["written"], "expected": 100, "consumed": 99, "difference": hashed[0]}
         ],

@@ -115,7 +115,17 @@ def _tables(found: Sequence[Verdict]) -> list[Any]:
     if details:
         columns = ["QUERY", "BATCH", "STATUS", "WHERE"]
         parts += [Text(), table(columns, details, right=["BATCH"], cut=["QUERY"], wrap=["WHERE"])]
-    return parts
+    return [*parts, *_without(found)]
+
+
+def _without(found: Sequence[Verdict]) -> list[Text]:
+    """What is balanced only because nothing was recorded, as where a sink has lost whole micro-batches."""
+    last = {(verdict.query, stage): verdict.batch for verdict in found for stage in verdict.without}
+    lines = [
+        f"{query}: micro-batches up to {batch} are judged without {stage}, of which nothing is recorded there"
+        for (query, stage), batch in sorted(last.items())
+    ]
+    return [Text("\n".join(["", *lines]), overflow="fold")] if lines else []
 
 
 def _document(verdict: Verdict) -> dict[str, Any]:
@@ -124,6 +134,7 @@ def _document(verdict: Verdict) -> dict[str, Any]:
         "batch": verdict.batch,
         "status": verdict.status.value,
         "records": verdict.records,
+        "without": list(verdict.without),
         "gaps": [
             {
                 "stage": gap.stage,

@@ -124,6 +124,8 @@ class Audit:
         hashes = {_CONSUMED: sql.xxhash64(id)}
         rows = df.withColumns(hashes).groupBy(column.cast("long").alias("batch")).agg(*_sums(hashes)).collect()
         stage = _Stage(name, (after,))
+        if not rows:
+            _LOG.warning("audit: no record of %s has arrived, so nothing is recorded of %s", query, name)
         for each in rows:
             self._add([self._entry(stage, each.asDict(), query=query, batch=each["batch"])], part=name)
 

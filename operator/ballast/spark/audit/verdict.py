@@ -94,6 +94,8 @@ class Verdict:
     records: int = 0
     """What the sources emitted."""
     gaps: tuple[Gap, ...] = ()
+    without: tuple[str, ...] = ()
+    """Stages that the query has from a later micro-batch on: nothing tells of what they consumed of this one."""
 
 
 @dataclass(slots=True)
@@ -158,7 +160,8 @@ def _verdict(name: str, number: int, query: _Query, *, now_ms: int, timeout_ms: 
     expected = [entry for entry in query.since.values() if entry.batch <= number]
     gaps = _gaps(recorded, expected)
     records = sum(entry.emitted.count for entry in recorded.values() if not entry.after)
-    return Verdict(name, number, _status(recorded, gaps, now_ms=now_ms, timeout_ms=timeout_ms), records, gaps)
+    without = tuple(sorted(entry.stage for entry in query.since.values() if entry.batch > number))
+    return Verdict(name, number, _status(recorded, gaps, now_ms=now_ms, timeout_ms=timeout_ms), records, gaps, without)
 
 
 def _status(recorded: Mapping[str, Entry], gaps: Sequence[Gap], *, now_ms: int, timeout_ms: int) -> Status:

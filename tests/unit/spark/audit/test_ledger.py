@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ballast.spark.audit.ledger import LedgerError, _file_part, read
+from ballast.spark.audit.ledger import _SCHEMA, LedgerError, _file_part, read
+from tests.unit.cli.program import run
 
 ROW: dict[str, Any] = {
     "query": "q",
@@ -61,3 +63,15 @@ def test_what_no_query_recorded_is_refused(tmp_path: Path, column: str, value: o
     pq.write_table(pa.Table.from_pylist([{**ROW, column: value}]), tmp_path / "2.parquet")
     with pytest.raises(LedgerError, match=r"2\.parquet: it is no file of a ledger"):
         read(tmp_path)
+
+
+def test_the_audit_says_up_to_which_micro_batch_nothing_is_recorded_of_a_stage(tmp_path: Path) -> None:
+    rows = [{**ROW, "batch": batch, "stage": "source", "after": []} for batch in range(4)]
+    rows += [{**ROW, "batch": batch, "stage": "delivered", "after": ["source"]} for batch in (2, 3)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), tmp_path / "1.parquet")
+    ended = run("audit", str(tmp_path))
+    assert ended.code == 0
+    words = "q: micro-batches up to 1 are judged without delivered, of which nothing is recorded there"
+    assert ended.out.splitlines()[-1] == words
+    found = json.loads(run("audit", str(tmp_path), "-o", "json").out)
+    assert [each["without"] for each in found] == [["delivered"], ["delivered"], [], []]

@@ -95,6 +95,15 @@ def test_a_stage_that_the_query_once_had_is_expected_from_then_on() -> None:
     assert str(found[2].gaps[0]) == "sink recorded nothing; spout emitted 1"
 
 
+def test_micro_batches_before_the_first_one_of_a_stage_say_that_they_are_judged_without_it() -> None:
+    """Of a sink that lost the first micro-batches whole, nothing says what arrived of them."""
+    sent = [entry("source", consumed=of(A), emitted=of(A), batch=batch) for batch in range(4)]
+    arrived = [entry("delivered", after=("source",), consumed=of(A), emitted=of(A), batch=batch) for batch in (2, 3)]
+    found = judged(*sent, *arrived)
+    assert [verdict.status for verdict in found] == [Status.BALANCED] * 4
+    assert [verdict.without for verdict in found] == [("delivered",), ("delivered",), (), ()]
+
+
 def test_a_micro_batch_between_others_that_the_ledger_does_not_have_is_a_finding() -> None:
     found = judged(SPOUT, replace(SPOUT, batch=2))
     assert [verdict.status for verdict in found] == [Status.BALANCED, Status.UNRECORDED, Status.BALANCED]
