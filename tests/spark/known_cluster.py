@@ -123,3 +123,27 @@ def _stranger(second: int) -> Iterator[str]:
         yield f'kube_pod_info{{{own},node="n{number}"}} 1 {second}\n'
     false = 'exported_namespace="analytics",exported_pod="clicks-exec-5"'
     yield f'ballast_executor_info{{{scraped},{false},node="n1",application="spark-9"}} 1 {second}\n'
+
+
+def hostile() -> Iterator[str]:
+    """The cluster, with what pods of a user export of a node, of its address, and of their own executor.
+
+    Their scrapes are labeled as those of node-exporter and kubelet: a PodMonitor names the label that tells the job.
+    """
+    lines = list(openmetrics())
+    yield from lines[:-1]
+    for second in range(START - 3_600, END, EVERY_SECONDS):
+        scraped = 'namespace="tenant",pod="own",instance="10.9.9.9:80",node="n1"'
+        for mode in ("user", "idle"):
+            seconds = 100 * (second - START + 3_600)
+            yield f'node_cpu_seconds_total{{job="node-exporter",{scraped},cpu="0",mode="{mode}"}} {seconds} {second}\n'
+        yield f'node_memory_MemTotal_bytes{{job="node-exporter",{scraped}}} 90000000000 {second}\n'
+        yield f'node_memory_MemAvailable_bytes{{job="node-exporter",{scraped}}} 1 {second}\n'
+        yield f'up{{job="kubelet",{scraped}}} 1 {second}\n'
+        own = (
+            'job="kubelet",metrics_path="/metrics/cadvisor",namespace="analytics",pod="clicks-exec-1",container="x"'
+            ',instance="10.9.9.8:80"'
+        )
+        yield f"container_cpu_usage_seconds_total{{{own}}} {1_000 * (second - START + 3_600)} {second}\n"
+        yield f"container_memory_working_set_bytes{{{own}}} 7000000000000 {second}\n"
+    yield lines[-1]

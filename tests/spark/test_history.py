@@ -114,6 +114,20 @@ def test_a_cluster_is_kept_by_day_and_pool(
     assert Counter(row.signal for row in rows)["poolGap"] == 48
 
 
+def test_what_pods_export_of_nodes_and_of_themselves_does_not_count_where_nodes_export_it(
+    spark: SparkSession, collected_once: tuple[Path, list[Done]], tmp_path: Path
+) -> None:
+    """A pod's series of a node contradicted the node's own, and a backtest left the node out with all its executors."""
+    with holding(known_cluster.hostile(), tmp_path) as filled:
+        run(spark, tmp_path / "history", filled, days(None, None))
+    columns = ["signal", "node", "namespace", "pod", "detail", "time", "value", "pool"]
+    found, expected = (
+        spark.read.parquet(str(folder)).select(*columns) for folder in (tmp_path / "history", collected_once[0])
+    )
+    assert found.exceptAll(expected).collect() == []
+    assert expected.exceptAll(found).collect() == []
+
+
 def test_what_other_pods_export_by_the_operators_names_is_left_out(
     spark: SparkSession, collected_once: tuple[Path, list[Done]]
 ) -> None:

@@ -111,8 +111,12 @@ def first_known_ms(source: Mapping[str, str], stretch: Stretch) -> int:
 
 def _rows(reader: _Reader, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
     known = _known_nodes(reader)
-    nodes = keep(_with_node(reader.subject(Subject.NODE, ("node", "instance", "policy")), known))
-    executors = keep(_with_node(reader.subject(Subject.EXECUTOR, ("namespace", "pod", "node", "instance")), known))
+    nodes = _own_first(keep(_with_node(reader.subject(Subject.NODE, ("node", "instance", "policy")), known)), "node")
+    executors = _own_first(
+        keep(_with_node(reader.subject(Subject.EXECUTOR, ("namespace", "pod", "node", "instance")), known)),
+        "namespace",
+        "pod",
+    )
     pools = _pools(reader.origin.pools, nodes)
     # What the operator says of a node belongs to the policy that it says it of.
     of_nodes = nodes.join(sql.broadcast(pools), "node").where("policy is null or policy = pool")
@@ -131,10 +135,26 @@ def _shaped(rows: DataFrame) -> DataFrame:
 
 
 def _with_node(rows: DataFrame, known: DataFrame) -> DataFrame:
-    """Rows with the node's name in `node`: its own label, the node known by its address, or what `instance` says."""
+    """Rows with the node's name in `node`: its own label, the node known by its address, or what `instance` says.
+
+    `own`: whether a node exported them at its own address, and about no other node; null where no address is told.
+    """
     addressed = rows.withColumn("address", _host(sql.col("instance"))).join(sql.broadcast(known), "address", "left")
-    named = addressed.withColumn("node", sql.coalesce("node", "known", "address"))
+    by_itself = sql.coalesce(sql.col("known") == sql.coalesce("node", "known"), sql.lit(False))
+    told = addressed.withColumn("own", sql.when(sql.col("instance").isNotNull(), by_itself))
+    named = told.withColumn("node", sql.coalesce("node", "known", "address"))
     return named.drop("address", "known", "instance")
+
+
+def _own_first(rows: DataFrame, *subject: str) -> DataFrame:
+    """Where a node exports a signal of a subject at its own address, only these rows of those with an address.
+
+    Any pod may export such series, too, and its scrape may label them with a node.
+    """
+    keys = ("signal", *subject)
+    exported = rows.where("own").select(*keys).distinct().withColumn("exported", sql.lit(True))
+    joined = rows.join(sql.broadcast(exported), [*keys], "left")
+    return joined.where("own is null or own or exported is null").drop("exported")
 
 
 def _host(instance: Column) -> Column:
@@ -169,12 +189,17 @@ def _on_their_nodes(executors: DataFrame) -> DataFrame:
     pod = ["namespace", "pod"]
     placements = executors.where("signal = 'placement'")
     nodes = sql.broadcast(placements.groupBy(*pod).agg(sql.collect_set("node").alias("nodes")))
-    figures = executors.where("signal != 'placement'").drop("node").join(nodes, pod)
+    measured = executors.where("signal != 'placement'").withColumn(
+        "exporter", sql.when(sql.col("own"), sql.col("node"))
+    )
+    figures = measured.drop("node").join(nodes, pod)
     once = figures.where(sql.size("nodes") == 1).withColumn("node", sql.element_at("nodes", 1))
     again = placements.join(nodes.where(sql.size("nodes") > 1), pod, "leftsemi")
     there = again.select(*pod, "timestamp", "node").distinct()
     apart = figures.where(sql.size("nodes") > 1).join(there, [*pod, "timestamp"])
-    return reduce(DataFrame.unionByName, (placements, once.drop("nodes"), apart.drop("nodes")))
+    # For a time both nodes may tell of it, the one that it has left and the one that it is on.
+    there_then = apart.where("exporter is null or exporter = node")
+    return reduce(DataFrame.unionByName, (placements, *(each.drop("nodes", "exporter") for each in (once, there_then))))
 
 
 # Collecting a history day by day, each day of a pool for itself.

@@ -94,7 +94,8 @@ def combined(asked: Sequence[Signal]) -> str:
 
 def addresses() -> str:
     """The query by whose series a node's address is known: labels `node` and `instance`."""
-    return 'group by (node, instance) (up{job="kubelet",node!=""})'
+    # A pod may export any series: the scrape labels them with the pod.
+    return 'group by (node, instance) (up{job="kubelet",node!="",pod=""})'
 
 
 def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
@@ -106,7 +107,8 @@ def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
         if name.startswith("node"):
             yield Signal(name, Subject.NODE, f"sum by (node, instance) ({query})", meaning)
         else:
-            yield Signal(name, Subject.EXECUTOR, f"sum by (namespace, pod) ({query})", meaning)
+            # `instance` says whether the node or the pod itself exports it.
+            yield Signal(name, Subject.EXECUTOR, f"sum by (namespace, pod, instance) ({query})", meaning)
 
 
 # Any pod that Prometheus scrapes may export what kube-state-metrics exports of nodes and pods. kube-prometheus-stack
