@@ -143,14 +143,20 @@ class Switch:
     def off(self, reason: str) -> None:
         """New executors are not held any more. Does nothing when there is no switch.
 
-        One that an uninstallation has turned off keeps saying so: its operator stops right after.
+        One that an uninstallation has turned off keeps saying so: its operator stops right after, and may have been
+        there longer than this process.
         """
         self._kept = None
         seen = gate_switch(self._client, self._name)
-        if seen is None or self._uninstalled(seen):
+        if seen is None or self._uninstalled(seen) or (reason != UNINSTALLED and _off_for_good(seen)):
             return
         self._turn_off(reason)
 
     def _turn_off(self, reason: str) -> None:
         status = {"leader": self._identity, "heartbeatTime": text(self._clock()), "reason": reason}
         set_gate_switch(self._client, Wanted(gating=False).spec(), status=status, name=self._name)
+
+
+def _off_for_good(seen: JSON) -> bool:
+    """Whether it has not been turned on since an uninstallation turned it off."""
+    return (seen.get("status") or {}).get("reason") == UNINSTALLED and not (seen.get("spec") or {}).get("gating")

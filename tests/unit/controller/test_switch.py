@@ -221,12 +221,24 @@ def test_where_there_is_no_switch_there_is_nothing_to_turn_off(tmp_path: Path) -
         assert script.writes == []
 
 
-@pytest.mark.parametrize(("since_seconds", "writes_it"), [(-60.0, True), (1.0, False)])
-def test_an_operator_that_stops_leaves_what_an_uninstallation_wrote(
-    tmp_path: Path, since_seconds: float, *, writes_it: bool
+@pytest.mark.parametrize("since_seconds", [-60.0, 1.0], ids=["before it began", "since"])
+@pytest.mark.parametrize("reason", ["Stopped", "LeaseStale"])
+def test_what_turns_it_off_leaves_what_an_uninstallation_wrote(
+    tmp_path: Path, since_seconds: float, reason: str
 ) -> None:
+    """The job that releases executors begins after it, and the operator may come back."""
     gone = stored(Wanted(gating=False))
     gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + since_seconds)}
     with scripted(gone) as script:
-        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time()).off("Stopped")
-        assert bool(script.writes) is writes_it
+        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time()).off(reason)
+        assert script.writes == []
+
+
+def test_an_uninstallation_says_that_it_turned_off_what_another_one_had(tmp_path: Path) -> None:
+    """An operator that began in between has seen nothing of the first one."""
+    gone = stored(Wanted(gating=False))
+    gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT - 60.0)}
+    with scripted(gone) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
+        switch.off("Uninstalled")
+        assert script.writes
