@@ -111,7 +111,7 @@ def executors(
         pinned_at=draw(st.none() | TIMES),
         labeled=draw(st.booleans()),
         enforced=draw(st.booleans()),
-        untold=draw(st.booleans()),
+        never_unschedulable=draw(st.booleans()),
         usage=ExecutorUsage(
             cpu_cores=draw(st.sampled_from((None, 0.0, 1.0, 8.0))),
             records_per_second=draw(RATES),

@@ -338,7 +338,7 @@ class Movers:
         pod = context.pods.get(pin.uid)
         if pod is None or pod.held is None:
             return
-        if not pod.untold:
+        if not pod.never_unschedulable:
             outcome = nomination.nominate(self._client, pod, pin.node)
             self._telemetry.count_write("nomination", outcome)
             if isinstance(outcome, actions.Changed | actions.Vanished):

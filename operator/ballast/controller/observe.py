@@ -257,7 +257,7 @@ class _Pass:
                 nominated=pod.nominated,
                 room_kept=kept,
                 scheduler=pod.scheduler,
-                untold=pod.untold,
+                never_unschedulable=pod.never_unschedulable,
                 graceful=facts.graceful,
                 allocator_direct=facts.allocator_direct,
                 kueue_managed=facts.kueue_managed,

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ballast.controller.backoff import Backoff
+
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
@@ -21,28 +23,14 @@ MOST_TRIES = 40
 _LONGEST_REASON_CHARACTERS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
-    since: float
-    """Monotonic seconds."""
-    seconds: float
-    why: str
-
-    def lasts(self, now: float) -> bool:
-        return now < self.since + self.seconds
-
-    def counts(self, now: float) -> bool:
-        """Whether the next one is longer."""
-        return now < self.since + 2.0 * self.seconds
-
-
 class Quarantine:
     """Of one policy. `monotonic`: seconds that are never set back."""
 
     def __init__(self, policy: str, monotonic: Callable[[], float]) -> None:
         self._policy, self._monotonic = policy, monotonic
-        self._terms: dict[str, _Term] = {}
-        """By namespace."""
+        self._backoff = Backoff(first_seconds=FIRST_SECONDS, longest_seconds=LONGEST_SECONDS)
+        self._causes: dict[str, str] = {}
+        """By namespace that is left out."""
         self._searches = 0
 
     def decide(
@@ -54,22 +42,19 @@ class Quarantine:
         what `decide` raises without any of them: then none is the cause.
         """
         now = self._monotonic()
-        self._terms = {namespace: term for namespace, term in self._terms.items() if term.counts(now)}
-        left_out = {namespace: term.why for namespace, term in self._terms.items() if term.lasts(now)}
+        left_out = self._backoff.keys(now)
+        self._causes = {namespace: self._causes[namespace] for namespace in left_out}
         try:
-            return decide(frozenset(left_out)), left_out
+            return decide(left_out), self._causes
         except Exception:  # noqa: BLE001 -- raised again by the search where no namespace is the cause
             self._searches += 1
             order = sorted(set(namespaces()).difference(left_out), reverse=self._searches % 2 == 0)
-            found = _search(decide, frozenset(left_out), order)
+            found = _search(decide, left_out, order)
         for namespace, error in found.causes.items():
             _LOG.error("policy %s leaves out namespace %s: its pass fails", self._policy, namespace, exc_info=error)
-            why = f"{type(error).__name__}: {error}"[:_LONGEST_REASON_CHARACTERS]
-            before = self._terms.get(namespace)
-            seconds = min(LONGEST_SECONDS, 2.0 * before.seconds) if before else FIRST_SECONDS
-            self._terms[namespace] = _Term(now, seconds, why)
-            left_out[namespace] = why
-        return found.decided, left_out | dict.fromkeys(found.others, "it comes in a later pass")
+            self._causes[namespace] = f"{type(error).__name__}: {error}"[:_LONGEST_REASON_CHARACTERS]
+            self._backoff.add(namespace, now)
+        return found.decided, self._causes | dict.fromkeys(found.others, "it comes in a later pass")
 
 
 @dataclass(frozen=True, slots=True)

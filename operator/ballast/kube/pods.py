@@ -83,8 +83,8 @@ class Pod:
     scheduler: str
     unschedulable: bool = False
     """Its scheduler has tried it, and no node can take it."""
-    untold: bool = False
-    """kube-scheduler may never say that no node takes it. It does not try the pod before its ResourceClaims exist, or
+    never_unschedulable: bool = False
+    """kube-scheduler may never mark it as Unschedulable. It does not try the pod before its ResourceClaims exist, or
     its PodGroup with all its pods. It can't write into one that is as long as etcd takes. Read of pods without a node.
     """
     constraints: Constraints = _UNCONSTRAINED
@@ -139,7 +139,7 @@ class Pod:
         it, and it need not exist. So may one of which it may never say that it finds none: a user could create such
         pods again and again.
         """
-        untried = not (self.unschedulable or self.untold) and now - self.created_at < BINDING_SECONDS
+        untried = not (self.unschedulable or self.never_unschedulable) and now - self.created_at < BINDING_SECONDS
         return self.waits_for_a_node and untried and self.scheduler == KUBE_SCHEDULER
 
     @property
@@ -220,7 +220,8 @@ class PodReader:
             requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
             scheduler=(spec.get("schedulerName") or KUBE_SCHEDULER)[:_LONGEST_NAME],
             unschedulable=unschedulable(status) is not None,
-            untold=node is None and (any(spec.get(each) for each in _OBJECTS) or too_long(pod, LONG_BYTES)),
+            never_unschedulable=node is None
+            and (any(spec.get(each) for each in _OBJECTS) or too_long(pod, LONG_BYTES)),
             constraints=_MOUNTING if crowded else self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=() if crowded else claims,
             priority=spec.get("priority") or 0,

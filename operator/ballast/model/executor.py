@@ -77,8 +77,8 @@ class Executor:
     room_kept: bool = False
     """kube-scheduler keeps the room of a node for it, which counts as requested there."""
     scheduler: str = KUBE_SCHEDULER
-    untold: bool = False
-    """kube-scheduler may never say that no node takes it. It asks for devices by ResourceClaims, or belongs to a
+    never_unschedulable: bool = False
+    """kube-scheduler may never mark it as Unschedulable. It asks for devices by ResourceClaims, or belongs to a
     PodGroup: these may not exist, or never be complete. Or its pod is so long that nothing can be written into it."""
     graceful: bool = False
     """Spark's decommissioning hook is in the pod (preStop)."""
@@ -113,7 +113,7 @@ class Executor:
         kube-scheduler says that no node can take it, or does not even try. So it is likely only for a time.
         """
         waits = self.phase is Phase.PENDING and self.node is None and not self.gates
-        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.untold:
+        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.never_unschedulable:
             return False
         since = self.unschedulable_since
         if since is None and self.nominated is not None:

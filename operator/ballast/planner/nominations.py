@@ -41,7 +41,7 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
     scored = scored_nodes(len(snapshot.nodes))
 
     misjudged = misjudged_namespaces(snapshot)
-    doubtful = {each.uid for each in snapshot.executors if each.untold or each.namespace in misjudged}
+    doubtful = {each.uid for each in snapshot.executors if each.never_unschedulable or each.namespace in misjudged}
 
     def matters(placement: Placement) -> bool:
         if placement.uid in doubtful:
@@ -83,7 +83,7 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
 
 
 def _keeps_room_in_vain(executor: Executor) -> bool:
-    return executor.phase is Phase.LEAVING or (executor.phase is Phase.PENDING and executor.untold)
+    return executor.phase is Phase.LEAVING or (executor.phase is Phase.PENDING and executor.never_unschedulable)
 
 
 def _misjudged(executor: Executor) -> bool:

@@ -125,7 +125,7 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
     assert (only_refused.pending, only_refused.contended) == ((), True)
     assert not look(pod("bound", node="node-1")).snapshot.contended
     asking, plain = look(executor(1, resourceClaims=[{"name": "gpu"}]), executor(2)).snapshot.executors
-    assert (asking.untold, plain.untold) == (True, False)
+    assert (asking.never_unschedulable, plain.never_unschedulable) == (True, False)
 
 
 def preempting(name: str, *, priority: int = 0, **more: Any) -> dict[str, Any]:

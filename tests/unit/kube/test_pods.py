@@ -121,16 +121,16 @@ def test_claims_are_named_directly_or_made_for_the_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bytes_", "node", "untold"),
+    ("bytes_", "node", "never_unschedulable"),
     [(1_100_000, None, True), (1_000_000, None, False), (1_100_000, "node-1", False)],
     ids=["so long that kube-scheduler can't write into it", "shorter", "on a node"],
 )
 def test_kube_scheduler_may_never_say_that_no_node_takes_a_long_pod(
-    bytes_: int, node: str | None, *, untold: bool
+    bytes_: int, node: str | None, *, never_unschedulable: bool
 ) -> None:
     """Its message is as long as the name of a claim that does not exist: Ballast waited for it for good."""
     found = read(executor(gates=[], node=node, annotations={"note": "x" * bytes_}))
-    assert found.untold == untold
+    assert found.never_unschedulable == never_unschedulable
 
 
 def test_what_a_release_needs_is_kept_of_gated_pods_only() -> None:

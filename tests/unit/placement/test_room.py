@@ -71,7 +71,7 @@ def released(**changes: Any) -> Executor:
         pytest.param({"created_at": NOW - 3600.0}, False, id="kube-scheduler does not try it"),
         pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 3600.0}, False, id="nor since its release"),
         pytest.param({"pinned_at": NOW + 3600.0}, False, id="its author made up when it was pinned"),
-        pytest.param({"untold": True}, False, id="its devices need not exist"),
+        pytest.param({"never_unschedulable": True}, False, id="its devices need not exist"),
         pytest.param({"scheduler": "absent"}, False, id="its scheduler need not exist"),
         pytest.param({"gates": ("kueue.x-k8s.io/admission",)}, False, id="another controller holds it"),
     ],

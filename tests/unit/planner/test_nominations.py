@@ -62,7 +62,7 @@ def test_an_executor_is_nominated_to_its_node(snapshot: Snapshot, pin: Pin, *, n
 
 def test_an_executor_of_which_kube_scheduler_may_never_say_that_no_node_takes_it_is_not_nominated() -> None:
     """Its ResourceClaim need not exist: kube-scheduler would keep the room of the node for good."""
-    waiting = replace(gated("e-1"), untold=True)
+    waiting = replace(gated("e-1"), never_unschedulable=True)
     snapshot = wide_pool(3, executors=(waiting,), contended=True)
     chosen = Placement("team/e-1", waiting.uid, "n001", ("z1", "r0", "n001"), Pin.ZONE)
     assert with_nominations((chosen,), snapshot, LEVELS) == (chosen,)
@@ -139,7 +139,7 @@ def unbound(**changes: Any) -> Snapshot:
         pytest.param(unbound(unschedulable_since=NOW - 4.0), False, NOW + 1.0, id="none within five seconds"),
         pytest.param(unbound(unschedulable_since=NOW - 5.0), True, None, id="an autoscaler must see the pod"),
         pytest.param(unbound(unschedulable_since=NOW + 3600.0), True, None, id="its author made up the time"),
-        pytest.param(unbound(untold=True), True, None, id="its ResourceClaim need not exist"),
+        pytest.param(unbound(never_unschedulable=True), True, None, id="its ResourceClaim need not exist"),
         pytest.param(
             unbound(phase=Phase.LEAVING), True, None, id="it is being deleted, and a finalizer may keep it for good"
         ),

@@ -279,8 +279,8 @@ def test_queries_of_the_policys_own_are_told_to_be_those_of_the_history() -> Non
     _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
     metrics = {**EAGER["metrics"], "advanced": {"queries": {"nodeCpu": "my_cpu", "executorCpu": "my_executor_cpu"}}}
     own = BalancingPolicy.parse(by_name("AvgShedder", {**EAGER, "metrics": metrics}))
-    told, untold = (RecordingTrial(recording, Replay()).run(each, CASE).unknown for each in (own, POLICY))
-    (sentence,) = set(told) - set(untold)
+    told, never_unschedulable = (RecordingTrial(recording, Replay()).run(each, CASE).unknown for each in (own, POLICY))
+    (sentence,) = set(told) - set(never_unschedulable)
     assert sentence.startswith("the policy's own queries (executorCpu, nodeCpu) were not asked: ")
 
 
