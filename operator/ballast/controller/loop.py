@@ -45,7 +45,7 @@ class LoopThread:
         with self._lock:
             self._stopped = True
             if self._loop is not None and self._stop is not None:
-                _tell(self._loop, self._stop.set)
+                tell(self._loop, self._stop.set)
         if self._thread is None and not self.ended.done():
             self.ended.set_result(None)
 
@@ -53,7 +53,7 @@ class LoopThread:
         """Have it called in the loop, from any thread; lost once the loop has ended, and before it has begun."""
         loop = self._loop
         if loop is not None:
-            _tell(loop, function)
+            tell(loop, function)
 
     def _run(self) -> None:
         try:
@@ -87,9 +87,9 @@ def _run(work: Callable[[], Any], done: asyncio.Future[Any], loop: asyncio.Abstr
     try:
         result = work()
     except BaseException as error:  # noqa: BLE001 -- it is raised where the work is waited for
-        _tell(loop, partial(_settle, done, done.set_exception, error))
+        tell(loop, partial(_settle, done, done.set_exception, error))
     else:
-        _tell(loop, partial(_settle, done, done.set_result, result))
+        tell(loop, partial(_settle, done, done.set_result, result))
 
 
 def _settle(done: asyncio.Future[Any], settle: Callable[[Any], None], value: Any) -> None:
@@ -97,7 +97,8 @@ def _settle(done: asyncio.Future[Any], settle: Callable[[Any], None], value: Any
         settle(value)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
+def tell(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
+    """Have it called there, from any thread."""
     try:
         loop.call_soon_threadsafe(news)
     except RuntimeError:

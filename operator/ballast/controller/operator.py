@@ -18,7 +18,7 @@ from ballast.controller.cluster_state import ClusterState
 from ballast.controller.failures import FailureReports
 from ballast.controller.framework import Framework, Hooks
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Overdue
-from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_background, pause
+from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_background, pause, tell
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.other_releases import OtherReleases
@@ -167,8 +167,9 @@ class Operator:
         """
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
-        self._work.ended.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
-        self._work.ended.add_done_callback(lambda _: loop.call_soon_threadsafe(stop.set))
+        # The loop may end as soon as it has been told of the first.
+        self._work.ended.add_done_callback(lambda _: tell(loop, ended.set))
+        self._work.ended.add_done_callback(lambda _: tell(loop, stop.set))
         self._framework = Framework(self._connection, Hooks(self._heard, self._start, partial(self._end, ended)), stop)
         await self._framework.run()
         await self._end(ended)

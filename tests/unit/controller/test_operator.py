@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -233,6 +233,36 @@ async def elected(operator: Operator, *ticks: tuple[bool, KubeError | None]) -> 
     ):
         await operator._elect(stop, ended)
     return found
+
+
+class Noted:
+    """Stands in for what tells of the end of the operator's work."""
+
+    def __init__(self) -> None:
+        self.callbacks: list[Callable[[object], None]] = []
+
+    def add_done_callback(self, callback: Callable[[object], None]) -> None:
+        self.callbacks.append(callback)
+
+    def result(self) -> None:
+        return None
+
+
+def test_an_end_that_comes_after_that_of_kopfs_loop_is_no_error(tmp_path: Path) -> None:
+    async def at_once(*_: object) -> None:
+        """Kopf stops, and so does the loop."""
+
+    ended = Noted()
+    with (
+        built(tmp_path) as operator,
+        patch.object(operator, "_work", SimpleNamespace(ended=ended)),
+        patch.object(operator, "_end", at_once),
+        patch("ballast.controller.operator.Framework", lambda *_: SimpleNamespace(run=at_once)),
+    ):
+        asyncio.run(operator.run(asyncio.Event()))
+    assert ended.callbacks
+    for callback in ended.callbacks:
+        callback(None)
 
 
 async def test_a_standby_is_ready_unless_it_cannot_reach_the_lease(tmp_path: Path) -> None:
