@@ -56,7 +56,8 @@ class Moves(Profiled):
     pool, but at least one; moves in one namespace half, too, or its part of the executors if that is more. Namespaces
     with more moves than their part together get half of what is left for others."""
     max_concurrent_per_node: _Parallel = by_profile("moves.max_concurrent_per_node")
-    """Moves under way at once from or to one node."""
+    """Moves under way at once from or to one node. Moves by hand get at most half of these, and half of each budget of
+    a node, but at least one."""
     max_concurrent_per_topology: _Parallel = 1
     """Moves of one topology that may be under way at the same time, and that may begin within one cooldown."""
     max_concurrent_per_topology_percent: Percent = by_profile("moves.max_concurrent_per_topology_percent")
@@ -89,7 +90,8 @@ class Moves(Profiled):
     """
     cooldown: Annotated[Duration, Between("0s", "168h")] = by_profile("moves.cooldown")
     """How long a move counts after it has ended. Until then it counts in its topology's maxConcurrentPerTopology, the
-    node that the executor left takes none, and the node that took it gives none."""
+    node that the executor left takes none, and the node that took it gives none. At nodes, moves by hand count for such
+    moves alone."""
     leave_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
     """How long an executor may take to leave. If its pod's grace period is longer, that counts instead, up to five
     times leaveTimeout."""

@@ -162,11 +162,19 @@ def topology_objection(
 
 
 def node_objection(
-    moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, *, node: str, gives: bool, now: float
+    moves: Iterable[Move],
+    policy: MovesPolicy,
+    counts: ExecutorCounts,
+    *,
+    node: str,
+    gives: bool,
+    now: float,
+    by_hand: bool = False,
 ) -> Objection | None:
-    """Why no further move from (or to) this node may start now, whatever the topology.
+    """Why no further move from (or to) this node may start now, whatever the topology. `by_hand`: a user asks for it.
 
-    A node that gave may go on giving: each move counts on those before it. What has taken must not soon give.
+    A node that gave may go on giving: each move counts on those before it. What has taken must not soon give. But moves
+    by hand let a node rest for such moves alone: their author chooses the node, and others' executors may make it hot.
     """
     own = [move for move in moves if node in (move.source, move.target)]
     flying = sum(_flying(move) for move in own)
@@ -174,10 +182,30 @@ def node_objection(
         most = policy.max_concurrent_per_node
         words = f"{flying} moves from or to {node} are under way, moves.maxConcurrentPerNode is {most}"
         return Reason.MAX_CONCURRENT, words
-    reverse = [move for move in own if node == (move.target if gives else move.source)]
+    found = _by_hand_at_node(own, policy, counts, node=node, now=now) if by_hand else None
+    if found is not None:
+        return found
+    counted = own if by_hand else [move for move in own if not move.by_hand]
+    reverse = [move for move in counted if node == (move.target if gives else move.source)]
     executors = counts.by_node.get(node, 0)
     spent = _spent_budget(own, policy, "Node", where=f"from or to {node}", executors=executors, now=now)
     return resting(reverse, policy, node, now) or spent
+
+
+def _by_hand_at_node(
+    own: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, *, node: str, now: float
+) -> Objection | None:
+    """Why no further move by hand from or to this node may start now, although one of the strategy may.
+
+    `own`: the moves from or to it. Users must not use up what levels the node: others have executors there, too.
+    """
+    mine = [move for move in own if move.by_hand]
+    flying, most = sum(_flying(move) for move in mine), policy.max_concurrent_per_node
+    if flying >= _by_hand(most):
+        words = f"{flying} moves by hand from or to {node} are under way, half of moves.maxConcurrentPerNode {most} is"
+        return Reason.MAX_CONCURRENT, f"{words} theirs"
+    where, executors = f"by hand from or to {node}, which get half,", counts.by_node.get(node, 0)
+    return _spent_budget(mine, policy, "Node", where=where, executors=executors, now=now, part=_by_hand, stayed=True)
 
 
 def _flying(move: Move) -> bool:

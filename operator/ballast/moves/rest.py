@@ -47,11 +47,18 @@ def under_way(moves: Iterable[Move]) -> frozenset[ExecutorId]:
     return frozenset((move.namespace, move.executor_uid) for move in moves if not move.phase.ended)
 
 
-def ways(moves: Iterable[Move], policy: MovesPolicy, now: float) -> frozenset[tuple[str, str]]:
-    """The nodes, from and to, between which something has moved lately: nothing is to go back."""
+def ways(
+    moves: Iterable[Move], policy: MovesPolicy, now: float, *, by_hand: bool = False
+) -> frozenset[tuple[str, str]]:
+    """The nodes, from and to, between which something has moved lately: nothing is to go back.
+
+    `by_hand`: for moves that users ask for. Only for these do such moves count.
+    """
     since = now - REVERSE_COOLDOWNS * policy.cooldown_seconds
     return frozenset(
-        (move.source, move.target) for move in moves if left(move) and (move.ended_at is None or move.ended_at > since)
+        (move.source, move.target)
+        for move in moves
+        if left(move) and (by_hand or not move.by_hand) and (move.ended_at is None or move.ended_at > since)
     )
 
 

@@ -183,7 +183,7 @@ class Rules:
 
     @cached_property
     def _ways(self) -> frozenset[tuple[str, str]]:
-        return ways(self._moves, self._policy.moves, self._now)
+        return ways(self._moves, self._policy.moves, self._now, by_hand=self._by_hand)
 
     def of_pool(self) -> Objection | None:
         """Why no executor of the pool may move now."""
@@ -212,6 +212,12 @@ class Rules:
         """Why no executor may move from this node (or to it) now."""
         if (name, gives) not in self._nodes:
             self._nodes[name, gives] = budget.node_objection(
-                self._moves, self._policy.moves, self._counts, node=name, gives=gives, now=self._now
+                self._moves,
+                self._policy.moves,
+                self._counts,
+                node=name,
+                gives=gives,
+                now=self._now,
+                by_hand=self._by_hand,
             )
         return self._nodes[name, gives]

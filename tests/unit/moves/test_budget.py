@@ -14,7 +14,7 @@ from ballast.moves.budget import (
     topology_objection,
     used,
 )
-from ballast.moves.rest import rest
+from ballast.moves.rest import rest, ways
 from ballast.moves.rules import Rules, Way
 from tests.builders import NOW, a_move, a_policy, an_executor
 
@@ -433,3 +433,43 @@ def test_executors_that_do_not_go_use_up_what_may_be_moved_by_hand() -> None:
     assert refused[0] is Reason.BUDGET
     assert ruled(stayed[:1], policy, by_hand=True) is None
     assert ruled(stayed, policy) is None
+
+
+@pytest.mark.parametrize("gives", [True, False], ids=["onto a hot node", "from a cold node"])
+def test_a_node_rests_after_a_move_by_hand_for_such_moves_alone(*, gives: bool) -> None:
+    """A user's move onto the hot node of others kept their executors there for a cooldown."""
+    policy = MovesPolicy(cooldown_seconds=600.0, max_concurrent_per_node=9, budgets=())
+    (done,) = by_hand("m", phase=MovePhase.SUCCEEDED, ended_at=NOW - 10.0)
+    node = done.target if gives else done.source
+
+    def asked(move: Move, *, by_hand: bool) -> Reason | None:
+        found = node_objection([move], policy, ExecutorCounts(), node=node, gives=gives, now=NOW, by_hand=by_hand)
+        return None if found is None else found[0]
+
+    assert asked(done, by_hand=False) is None
+    assert asked(done, by_hand=True) is Reason.COOLDOWN
+    assert asked(replace(done, by_hand=False), by_hand=False) is Reason.COOLDOWN
+
+
+def test_moves_by_hand_forbid_the_way_back_for_such_moves_alone() -> None:
+    policy = MovesPolicy(cooldown_seconds=600.0)
+    (done,) = by_hand("m", phase=MovePhase.SUCCEEDED, ended_at=NOW - 10.0)
+    assert ways([done], policy, NOW) == frozenset()
+    assert ways([done], policy, NOW, by_hand=True) == {(done.source, done.target)}
+    assert ways([replace(done, by_hand=False)], policy, NOW) == {(done.source, done.target)}
+
+
+def test_moves_by_hand_get_half_of_what_may_be_moved_at_a_node_and_the_strategy_the_rest() -> None:
+    """Others have executors on that node, too."""
+    budget = Budget(moves=4, per_seconds=3600.0, scope="Node")
+    policy = MovesPolicy(cooldown_seconds=0.0, max_concurrent_per_node=4, budgets=(budget,))
+
+    def asked(moves: list[Move], *, by_hand: bool) -> Reason | None:
+        found = node_objection(moves, policy, ExecutorCounts(), node="hot", gives=True, now=NOW, by_hand=by_hand)
+        return None if found is None else found[0]
+
+    flying = [replace(move, source="hot") for move in by_hand("a", "b", **UNDER_WAY)]
+    done = [replace(move, source="hot") for move in by_hand("a", "b", phase=MovePhase.SUCCEEDED)]
+    assert (asked(flying, by_hand=True), asked(flying, by_hand=False)) == (Reason.MAX_CONCURRENT, None)
+    assert (asked(done, by_hand=True), asked(done, by_hand=False)) == (Reason.BUDGET, None)
+    assert (asked(flying[:1], by_hand=True), asked(done[:1], by_hand=True)) == (None, None)
