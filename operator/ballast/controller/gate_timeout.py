@@ -18,7 +18,7 @@ from ballast.controller import logs
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
-from ballast.controller.quarantine import Quarantine
+from ballast.controller.quarantine import Quarantine, logged
 from ballast.kube import actions, nomination
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
@@ -228,7 +228,9 @@ class Fallback:
         cluster_view = ClusterView(objects, pools, GateClock().after(pods, now), now)
         found: dict[str, Place] = {}
         names = {read.resource.metadata.name for read in objects.policies}
-        self._quarantines = {name: self._quarantines.get(name) or Quarantine(name, self._monotonic) for name in names}
+        self._quarantines = {
+            name: self._quarantines.get(name) or Quarantine(self._monotonic, logged(name)) for name in names
+        }
         for read in objects.policies:
             if blocked(read.resource, pools) is None:
                 found |= self._of_policy(cluster_view, read, uids - found.keys())

@@ -15,6 +15,8 @@ from ballast.controller.backoff import Backoff
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
+NAMESPACES_FOLLOWED = "NamespacesFollowed"
+"""The condition of a policy that leaves some out."""
 FIRST_SECONDS = 300.0
 """Until a namespace is tried again, twice as long each time: to find it takes many times as long as a pass."""
 LONGEST_SECONDS = 86_400.0
@@ -23,11 +25,18 @@ MOST_TRIES = 40
 _LONGEST_REASON_CHARACTERS = 300
 
 
-class Quarantine:
-    """Of one policy. `monotonic`: seconds that are never set back."""
+def logged(policy: str) -> Callable[[str, Exception], None]:
+    def tell(namespace: str, error: Exception) -> None:
+        _LOG.error("policy %s leaves out namespace %s: its pass fails", policy, namespace, exc_info=error)
 
-    def __init__(self, policy: str, monotonic: Callable[[], float]) -> None:
-        self._policy, self._monotonic = policy, monotonic
+    return tell
+
+
+class Quarantine:
+    """Of one policy. `monotonic`: seconds that are never set back; `tell`: of a namespace that is found, and why."""
+
+    def __init__(self, monotonic: Callable[[], float], tell: Callable[[str, Exception], object] | None = None) -> None:
+        self._monotonic, self._tell = monotonic, tell
         self._backoff = Backoff(first_seconds=FIRST_SECONDS, longest_seconds=LONGEST_SECONDS)
         self._causes: dict[str, str] = {}
         """By namespace that is left out."""
@@ -51,7 +60,8 @@ class Quarantine:
             order = sorted(set(namespaces()).difference(left_out), reverse=self._searches % 2 == 0)
             found = _search(decide, left_out, order)
         for namespace, error in found.causes.items():
-            _LOG.error("policy %s leaves out namespace %s: its pass fails", self._policy, namespace, exc_info=error)
+            if self._tell is not None:
+                self._tell(namespace, error)
             self._causes[namespace] = f"{type(error).__name__}: {error}"[:_LONGEST_REASON_CHARACTERS]
             self._backoff.add(namespace, now)
         return found.decided, self._causes | dict.fromkeys(found.others, "it comes in a later pass")

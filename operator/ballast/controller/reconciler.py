@@ -26,7 +26,7 @@ from ballast.controller.misjudged import Misjudged
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.other_releases import AnotherReleaseError
-from ballast.controller.quarantine import Quarantine
+from ballast.controller.quarantine import Quarantine, logged
 from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
@@ -383,7 +383,9 @@ class Reconciler:
         if name not in self._kept:
             self._parts.telemetry.introduce(name)
             topologies = [topology.resource for topology in cluster_view.objects.topologies]
-            self._kept[name] = _Kept(recalled(read.resource.status, topologies), Quarantine(name, self._monotonic))
+            self._kept[name] = _Kept(
+                recalled(read.resource.status, topologies), Quarantine(self._monotonic, logged(name))
+            )
         return self._kept[name]
 
     def _measure(self, name: str, context: Context, decided: Plan, *, full: bool) -> None:

@@ -16,6 +16,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
+from ballast.controller.quarantine import NAMESPACES_FOLLOWED, Quarantine
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -28,6 +29,7 @@ from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import PodReader
 from ballast.model import Policy, Snapshot
 from ballast.model.from_api import policy_from
+from ballast.planner.plan import plan
 from ballast.prometheus import SHUFFLE
 
 
@@ -102,6 +104,11 @@ class Viewer:
         if not contexts:
             raise NoSuchPolicyError("; ".join(problems))
         problems += [f"{f.topology}: {f.reason}: {f.message}" for context in contexts for f in context.findings]
+        problems += [
+            f"BalancingPolicy {context.name}: namespace {namespace} is left out, since a pass fails with it: {why}"
+            for context in contexts
+            for namespace, why in context.left_out.items()
+        ]
         return View(tuple(contexts), tuple(dict.fromkeys(problems)), objects)
 
     def close(self) -> None:
@@ -112,7 +119,17 @@ class Viewer:
         topologies = [topology.resource for topology in cluster_view.objects.topologies]
         memory = recalled(read.resource.status, topologies)
         own = cluster_view.own_moves(moves, _name(read))
-        return cluster_view.context(read, memory, cluster_view.read_metrics(read, self._metrics), own)
+        reading = cluster_view.read_metrics(read, self._metrics)
+        passes_fail = any(each.type == NAMESPACES_FOLLOWED for each in read.resource.status.conditions)
+
+        def decide(left_out: frozenset[str]) -> Context:
+            context = cluster_view.without(left_out).context(read, memory, reading, own)
+            if passes_fail:
+                plan(context.snapshot, context.policy, memory, cluster_view.now)
+            return context
+
+        context, left_out = Quarantine(self._clock).decide(decide, cluster_view.namespaces)
+        return context.leaving_out(left_out, cluster_view.objects)
 
     def _redirected(self, read: Read[BalancingPolicy]) -> Read[BalancingPolicy]:
         if self._prometheus is None:

@@ -49,7 +49,7 @@ class Failing:
 @given(st.sets(st.sampled_from(ALL), max_size=4))
 def test_exactly_the_namespaces_are_left_out_with_which_it_fails(hostile: set[str]) -> None:
     decide = Failing(*hostile)
-    found, left_out = Quarantine("pool", lambda: 0.0).decide(decide, lambda: ALL)
+    found, left_out = Quarantine(lambda: 0.0).decide(decide, lambda: ALL)
     assert found == set(ALL) - hostile
     assert left_out == {namespace: f"OverflowError: {namespace}" for namespace in hostile}
 
@@ -59,12 +59,12 @@ def test_what_fails_without_any_namespace_too_is_raised() -> None:
         raise ZeroDivisionError(len(left_out))
 
     with pytest.raises(ZeroDivisionError):
-        Quarantine("pool", lambda: 0.0).decide(failing, lambda: ALL)
+        Quarantine(lambda: 0.0).decide(failing, lambda: ALL)
 
 
 def test_a_namespace_is_tried_again_later_and_later() -> None:
     time, decide = Time(0.0), Failing("team-03")
-    quarantine = Quarantine("pool", time)
+    quarantine = Quarantine(time)
     quarantine.decide(decide, lambda: ALL)
     for seconds in (FIRST_SECONDS, 2 * FIRST_SECONDS, 4 * FIRST_SECONDS):
         decide.tries = 0
@@ -88,7 +88,7 @@ def test_of_two_with_which_it_fails_only_together_each_is_followed_in_turn() -> 
             raise OverflowError
         return followed
 
-    quarantine = Quarantine("pool", lambda: 0.0)
+    quarantine = Quarantine(lambda: 0.0)
     found = [quarantine.decide(decide, lambda: ALL)[0] for _ in range(4)]
     assert found == [set(ALL) - {"team-07"}, set(ALL) - {"team-02"}] * 2
 
@@ -96,7 +96,7 @@ def test_of_two_with_which_it_fails_only_together_each_is_followed_in_turn() -> 
 def test_with_many_such_namespaces_a_pass_tries_only_so_often_and_others_are_followed_soon() -> None:
     of = [f"team-{number:03}" for number in range(128)]
     hostile = of[::8]
-    decide, quarantine = Failing(*hostile, of=of), Quarantine("pool", lambda: 0.0)
+    decide, quarantine = Failing(*hostile, of=of), Quarantine(lambda: 0.0)
     rounds, found = 0, set[str]()
     while found != set(of) - set(hostile):
         decide.tries = 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ballast.controller.viewer import NoPolicyError, NoSuchPolicyError, View, Viewer, look
+from ballast.model import Snapshot
 from tests.unit.controller.stage import NAMESPACES, NOW
 from tests.unit.kube.builders import GATE, driver, executor, node, pod
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
@@ -66,6 +67,28 @@ def test_a_policy_that_cannot_be_followed_is_a_problem_and_the_others_are_shown(
     seen = view(tmp_path, [policy("broken", "one", **IMPOSSIBLE), policy("sound", "two")])
     assert [context.name for context in seen.contexts] == ["sound"]
     assert [problem for problem in seen.problems if problem.startswith(WORDS)]
+
+
+@pytest.mark.parametrize(("condition", "shown"), [("NamespacesFollowed", 1), ("Balanced", 2)])
+def test_a_namespace_with_which_passes_fail_is_left_out_and_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str, shown: int
+) -> None:
+    """Its policy says so; otherwise nothing is planned before a command does."""
+
+    def fails(snapshot: Snapshot, *_: object) -> None:
+        if any(each.namespace == "ads" for each in snapshot.executors):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr("ballast.controller.viewer.plan", fails)
+    monkeypatch.setitem(NAMESPACES, "ads", {"ballast.dev/gate": "enabled"})
+    sound = policy("sound", "one")
+    times = {"lastTransitionTime": "2026-11-21T10:00:00Z", "message": "", "reason": "PassFailed"}
+    sound["status"] = {"conditions": [{"type": condition, "status": "False", **times}]}
+    pods = [executor(1, node="node-1"), executor(1, namespace="ads", application="other", node="node-1")]
+    seen = view(tmp_path, [sound], pods=pods)
+    assert len(seen.contexts[0].snapshot.executors) == shown
+    words = "BalancingPolicy sound: namespace ads is left out, since a pass fails with it: ZeroDivisionError: "
+    assert (words in seen.problems) == (shown == 1)
 
 
 def test_where_no_other_is_asked_for_its_problem_is_all_that_is_said(tmp_path: Path) -> None:
