@@ -121,6 +121,18 @@ _MOST_OF_POD = 2
 """Series of a pod that say where it is, and of which application: more than one contradict each other."""
 
 
+_MOST_OF_NAMESPACE = 20_000
+"""Series of nodes or pods: any pod may export very many, and Prometheus answers no query about too many."""
+
+
+def _bounded(query: str) -> str:
+    return f"topk by (namespace) ({_MOST_OF_NAMESPACE}, {query})"
+
+
+def _of_node(function: str, metric: str) -> str:
+    return f"max by (node, instance) ({_bounded(f'{function} by (namespace, node, instance) ({metric})')})"
+
+
 def _of_pod(query: str) -> str:
     return f"topk by (namespace, pod) ({_MOST_OF_POD}, {query})"
 
@@ -128,20 +140,20 @@ def _of_pod(query: str) -> str:
 def _capacity(preset: Preset) -> Iterator[Signal]:
     cpus = 'node_cpu_seconds_total{job="node-exporter",mode="idle"}'
     cores = {
-        Preset.KUBE_PROMETHEUS_STACK: f"count by (node, instance) ({cpus})",
-        Preset.CADVISOR: 'max by (node, instance) (machine_cpu_cores{pod=""})',
+        Preset.KUBE_PROMETHEUS_STACK: _of_node("count", cpus),
+        Preset.CADVISOR: _of_node("max", 'machine_cpu_cores{pod=""}'),
     }
     memory = {
-        Preset.KUBE_PROMETHEUS_STACK: 'max by (node, instance) (node_memory_MemTotal_bytes{job="node-exporter"})',
-        Preset.CADVISOR: 'max by (node, instance) (machine_memory_bytes{pod=""})',
+        Preset.KUBE_PROMETHEUS_STACK: _of_node("max", 'node_memory_MemTotal_bytes{job="node-exporter"}'),
+        Preset.CADVISOR: _of_node("max", 'machine_memory_bytes{pod=""}'),
     }
     yield Signal("nodeCores", Subject.NODE, cores[preset], "cores of the machine")
     yield Signal("nodeMemoryCapacity", Subject.NODE, memory[preset], "bytes of the machine")
     chosen = f"{_FROM_API[preset]}{_NODE}"
-    allocatable = f'max by (namespace, node) (kube_node_status_allocatable{{{chosen},resource="%s"}})'
+    allocatable = _bounded(f'max by (namespace, node) (kube_node_status_allocatable{{{chosen},resource="%s"}})')
     yield Signal("nodeAllocatableCores", Subject.NODE, allocatable % "cpu", "cores that pods can request")
     yield Signal("nodeAllocatableMemory", Subject.NODE, allocatable % "memory", "bytes that pods can request")
-    cordoned = f"max by (namespace, node) (kube_node_spec_unschedulable{{{chosen}}})"
+    cordoned = _bounded(f"max by (namespace, node) (kube_node_spec_unschedulable{{{chosen}}})")
     yield Signal("nodeUnschedulable", Subject.NODE, cordoned, "1 while the node is cordoned, else 0")
 
 
@@ -153,23 +165,24 @@ def _placements(preset: Preset, operator: str) -> Iterator[Signal]:
     labeled = _of_pod(f"group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{{{named}}})")
     known = f"kube_pod_info{{{source.rstrip(',')}}}"
     containers = _STACK_CONTAINERS if preset is Preset.KUBE_PROMETHEUS_STACK else _CONTAINERS
+    memory = f"container_memory_working_set_bytes{{{containers}}}"
     yield Signal(
         "placement",
         Subject.EXECUTOR,
         # Where kube-state-metrics reports pods, a container that Prometheus has not forgotten yet is gone.
-        f"{located} or group by (namespace, pod, node) ({info}) unless on (namespace) {known}"
-        f" or group by (namespace, pod, node, instance) (container_memory_working_set_bytes{{{containers}}})"
+        f"{located} or {_bounded(f'group by (namespace, pod, node) ({info})')} unless on (namespace) {known}"
+        f" or {_bounded(f'group by (namespace, pod, node, instance) ({memory})')}"
         f" unless on (namespace) {known} unless on (namespace) {info}",
         "1 while the executor is on the node",
     )
-    requests = f'sum by (namespace, pod) (kube_pod_container_resource_requests{{{pods},resource="%s"}})'
+    requests = _bounded(f'sum by (namespace, pod) (kube_pod_container_resource_requests{{{pods},resource="%s"}})')
     yield Signal("executorRequestCores", Subject.EXECUTOR, requests % "cpu", "cores requested")
     yield Signal("executorRequestMemory", Subject.EXECUTOR, requests % "memory", "bytes requested")
     yield Signal(
         "executorApplication",
         Subject.EXECUTOR,
         f"{labeled} or on (namespace, pod) label_replace("
-        f"group by (namespace, pod, application) ({info}),"
+        f"{_bounded(f'group by (namespace, pod, application) ({info})')},"
         ' "label_spark_app_selector", "$1", "application", "(.*)")',
         "1; `detail` is the application's id",
         detail="label_spark_app_selector",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ def test_a_query_yields_the_labels_that_its_subject_is_known_by(preset: Preset) 
         known_by = {Subject.NODE: "node", Subject.EXECUTOR: "namespace, pod", Subject.POOL: "policy"}[signal.subject]
         assert known_by in signal.query, signal.name
         assert signal.detail is None or signal.detail in signal.query, signal.name
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_no_pod_exports_more_of_nodes_and_executors_than_is_read(preset: Preset) -> None:
+    """Prometheus answers no query about too many series, and then nothing is collected."""
+    for signal in signals(preset, window_seconds=120, operator="ballast-system"):
+        if signal.subject is not Subject.POOL and "ballast_node" not in signal.query:
+            before, bound, _ = signal.query.partition("topk by (namespace")
+            assert bound, signal.name
+            assert not re.search(r"(kube|node|machine|container|ballast)_\w+\{", before), signal.name
 
 
 def test_the_documentation_tells_of_every_signal() -> None:
