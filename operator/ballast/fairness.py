@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
+from zlib import crc32
 
 T = TypeVar("T")
 
@@ -22,6 +23,14 @@ def in_turn(ranked: Iterable[T], *, namespace: Callable[[T], str], served: Mappi
         turns.append((numbers[space], (served or {}).get(space, 0), each))
         numbers[space] += 1
     return [each for _, _, each in sorted(turns, key=lambda turn: turn[:2])]
+
+
+def lots(namespaces: Iterable[str], *, draw: int) -> dict[str, int]:
+    """For `served`, where it is not remembered which had a turn: another order of the namespaces for each `draw`.
+
+    One user may have many namespaces, whose names come first.
+    """
+    return {name: crc32(f"{draw}/{name}".encode()) for name in set(namespaces)}
 
 
 def named(keys: Iterable[str], *, most: int) -> str:

@@ -7,12 +7,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.move_object import in_the_way, move_name, move_object
 from ballast.controller.telemetry import Telemetry
-from ballast.fairness import in_turn
+from ballast.fairness import in_turn, lots
 from ballast.kube import actions, kinds, nomination
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
@@ -35,6 +36,7 @@ from ballast.model import (
 )
 from ballast.moves.eligibility import cause
 
+T = TypeVar("T")
 _MOST_EVENTS = 20
 """Pods released without a place, at a time: each is a request that the reconcile waits for."""
 
@@ -73,6 +75,7 @@ class Actuator:
         """Not before (monotonic seconds): the API server has refused it."""
         self._backoff, self._bulkhead = ReleaseBackoff(monotonic), Bulkhead(client.connections)
         self._creating = Bulkhead(client.connections)
+        self._draws = 0
         self._created: list[JSON] = []
         """Moves that `take_created` has not returned yet."""
         self._closed: dict[str, tuple[float, str]] = {}
@@ -137,10 +140,16 @@ class Actuator:
 
     def clear_nominations_of(self, pods: Sequence[Pod]) -> bool:
         """The same for these pods."""
-        now = in_turn(pods, namespace=lambda pod: pod.namespace)[:_MOST_MENDED]
+        now = self._some(pods, lambda pod: pod.namespace)
         for outcome in nomination.clear_many(self._client, self._bulkhead, now):
             self._telemetry.count_write("nomination", outcome)
         return len(now) == len(pods)
+
+    def _some(self, items: Sequence[T], namespace: Callable[[T], str]) -> list[T]:
+        """As many of these as are mended in a pass, each namespace in turn."""
+        self._draws += 1
+        served = lots(map(namespace, items), draw=self._draws)
+        return in_turn(items, namespace=namespace, served=served)[:_MOST_MENDED]
 
     def report_displaced(self, context: Context, plan: Plan) -> None:
         """Report which executors are not on the nodes chosen for them: one line and Event for each topology."""
@@ -186,7 +195,7 @@ class Actuator:
 
     def delete_stranded(self, context: Context, plan: Plan) -> bool:
         """Delete pods whose place can't run them, so that Spark creates others. Returns whether all had their turn."""
-        now = in_turn(plan.replacements, namespace=lambda placement: placement.namespace)[:_MOST_MENDED]
+        now = self._some(plan.replacements, lambda placement: placement.namespace)
         outcomes = self._bulkhead.map(
             lambda each: actions.delete_unscheduled(
                 self._client, namespace=each.namespace, name=each.pod, uid=each.uid

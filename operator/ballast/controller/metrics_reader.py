@@ -15,7 +15,7 @@ from ballast.api.topology import Rate, SparkTopology
 from ballast.controller.ends import Rates
 from ballast.controller.membership import key_of, namespace_of
 from ballast.errors import BallastError
-from ballast.fairness import in_turn
+from ballast.fairness import in_turn, lots
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.errors import Forbidden, KubeError
@@ -114,8 +114,9 @@ class MetricsReader:
         spec = policy.spec.metrics
         if spec.prometheus is None or spec.topology_queries is not Permission.ALLOW:
             return {}
-        wanted = ((key_of(topology), text) for topology in topologies for text in queries_of(topology))
-        asked = in_turn(wanted, namespace=lambda each: namespace_of(each[0]))[:MOST_QUERIES]
+        wanted = [(key_of(topology), text) for topology in topologies for text in queries_of(topology)]
+        served = lots((namespace_of(key) for key, _ in wanted), draw=int(now))
+        asked = in_turn(wanted, namespace=lambda each: namespace_of(each[0]), served=served)[:MOST_QUERIES]
         try:
             answers = self.server(policy.metadata.name, spec.prometheus).single_all(
                 {f"{key}\n{text}": text for key, text in asked},

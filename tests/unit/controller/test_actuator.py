@@ -299,6 +299,16 @@ def test_a_pass_deletes_some_of_thousands_that_are_stranded_each_namespace_in_tu
     assert actuator.delete_stranded(context, Plan(replacements=bad[:64]))
 
 
+def test_of_many_namespaces_each_has_its_executors_deleted_in_some_pass(pool: Stage, tmp_path: Path) -> None:
+    """One user may have as many as a pass deletes executors, with names that come first."""
+    actuator, context = acting(pool, tmp_path)
+    pool.script.by = lambda asked: Answer(404, {"message": "gone"})
+    bad = tuple(replace(placed(number, "cold"), executor=f"a{number}/e-1") for number in range(100, 170))
+    for _ in range(20):
+        actuator.delete_stranded(context, Plan(replacements=(*bad, placed(2, "cold"))))
+    assert "/api/v1/namespaces/analytics/pods/spark-1-exec-2" in {asked.path for asked in pool.script.asked}
+
+
 def test_a_pass_does_not_wait_for_a_namespace_about_which_the_api_server_is_slow(pool: Stage, tmp_path: Path) -> None:
     """A webhook may take as long as it likes for each deletion."""
     pool.add(*(streaming(number) for number in range(2, 40)))

@@ -252,6 +252,22 @@ def test_of_very_many_queries_those_of_each_namespace_come_in_turn(
     assert set(found) == {("web/clicks", "y"), *((f"analytics/t{n}", f"x{n}") for n in range(3))}
 
 
+def test_of_very_many_namespaces_each_has_its_queries_asked_at_some_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One user may have as many namespaces as queries are asked, with names that come first."""
+    monkeypatch.setattr("ballast.controller.metrics_reader.MOST_QUERIES", 4)
+    components = [{"name": "c", "exchange": {"query": "x"}}]
+    many = [topology(namespace=each, components=components) for each in ("a1", "a2", "a3", "a4", "web")]
+    with scripted(vector("7")) as server:
+        figures = MetricsReader(server.client(tmp_path), namespace="ballast-system")
+        asking = policy_asking(server, topologyQueries="Allow")
+        found = [figures.rates(asking, many, now=NOW + 60 * number) for number in range(20)]
+        figures.close()
+    assert {len(each) for each in found} == {4}
+    assert ("web/clicks", "x") in set().union(*found)
+
+
 @pytest.mark.parametrize(
     "given", [vector("NaN"), vector("+Inf"), vector("1", "2"), vector(), SCALAR, RANGE, Answer(422)]
 )
