@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, StaleGates
 from ballast.controller.other_releases import acting_instead
 from ballast.controller.switch import UNINSTALLED, Switch
+from ballast.fairness import in_turn
 from ballast.kube import kinds
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
@@ -20,7 +20,7 @@ from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.lease import lease_is_stale
-from ballast.kube.template_gates import GatedPod, gated_pods, template_gates
+from ballast.kube.template_gates import MOST_NAMED, GatedPod, gated_pods, template_gates
 
 EXAMPLES = (
     "ballast release --stale --namespace ballast-system",
@@ -33,6 +33,7 @@ _NOT_OF_HELM = (
     "chart with --no-hooks. To release all executors and stop gating: ballast release --all"
 )
 _LEASE_GRACE_SECONDS = 4.0
+_LONGEST_REASON_CHARACTERS = 500
 _OTHERS_SECONDS = STALE_AFTER_SECONDS + 0.5
 """So long another release of Ballast has to release the executors that it has gated."""
 _PROPAGATION_SECONDS = 3.0
@@ -133,14 +134,14 @@ def _acting_instead(client: Client, name: str) -> str | None:
         return None
 
 
-def _release_all(gates: StaleGates) -> list[ReleaseOutcome]:
+def _release_all(gates: StaleGates) -> dict[str, ReleaseOutcome]:
     first = gates.release_all()
     time.sleep(_PROPAGATION_SECONDS)
     # This also retries the executors that could not be released at first.
-    return [each for each in first if isinstance(each, Released)] + gates.release_all()
+    return {pod: each for pod, each in first.items() if isinstance(each, Released)} | gates.release_all()
 
 
-def _release_left_by(other: str, gates: StaleGates) -> list[ReleaseOutcome]:
+def _release_left_by(other: str, gates: StaleGates) -> dict[str, ReleaseOutcome]:
     """Release those executors that the other release of Ballast does not. Pods do not show which one gated them."""
     typer.echo(
         f"the Ballast release {other} acts in this cluster, and has {_OTHERS_SECONDS:.0f} s to place its executors; "
@@ -194,16 +195,21 @@ def _turned_off(switch: Switch, reason: str, words: str) -> bool:
     return True
 
 
-def _tell(outcomes: list[ReleaseOutcome]) -> None:
+def _tell(outcomes: Mapping[str, ReleaseOutcome]) -> None:
+    """Of very many that are still gated, some are named: a user's webhook may refuse the release of thousands."""
     left = gated(outcomes)
-    released = sum(isinstance(outcome, Released) for outcome in outcomes)
-    typer.echo(f"released {released} of {released + left.total()} executors")
-    for why, count in left.items():
-        typer.echo(f"{count} still gated: {why}; run the command again", err=True)
+    released = sum(isinstance(outcome, Released) for outcome in outcomes.values())
+    typer.echo(f"released {released} of {released + len(left)} executors")
+    told = in_turn(left.items(), namespace=lambda each: each[0].partition("/")[0])[:MOST_NAMED]
+    for pod, why in told:
+        typer.echo(f"{pod} is still gated: {why[:_LONGEST_REASON_CHARACTERS]}", err=True)
+    if len(left) > len(told):
+        typer.echo(f"so are {len(left) - len(told)} more", err=True)
     if left:
+        typer.echo("run the command again, or delete those pods", err=True)
         raise typer.Exit(1)
 
 
-def gated(outcomes: Iterable[ReleaseOutcome]) -> Counter[str]:
-    """How many were not released, by why. A pod that is gone needs no release."""
-    return Counter(outcome.detail for outcome in outcomes if isinstance(outcome, Changed | Refused))
+def gated(outcomes: Mapping[str, ReleaseOutcome]) -> dict[str, str]:
+    """Which were not released, and why. A pod that is gone needs no release."""
+    return {pod: outcome.detail for pod, outcome in outcomes.items() if isinstance(outcome, Changed | Refused)}

@@ -61,15 +61,24 @@ class StaleGates:
         self._gates = self._gates.after(pods, self._clock())
         return pods
 
-    def release(self, *, older_than_seconds: float) -> list[actions.ReleaseOutcome]:
-        """Release those whose last gate has been ours for so long, and those that are no executors."""
-        now = self._clock()
-        due = [pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds]
-        return actions.release_many(self._client, [order for pod in due if (order := _order(pod))], Levels(()))
+    def release(self, *, older_than_seconds: float) -> dict[str, actions.ReleaseOutcome]:
+        """Release those whose last gate has been ours for so long, and those that are no executors.
 
-    def release_all(self) -> list[actions.ReleaseOutcome]:
-        """Release all pods, also those with other gates: Ballast's gate is removed, the others stay."""
-        return actions.release_many(self._client, [order for pod in self.look() if (order := _order(pod))], Levels(()))
+        Returns the outcomes by pod (`namespace/name`).
+        """
+        now = self._clock()
+        return self._released(
+            pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds
+        )
+
+    def release_all(self) -> dict[str, actions.ReleaseOutcome]:
+        """The same for all pods, also those with other gates: Ballast's gate is removed, the others stay."""
+        return self._released(self.look())
+
+    def _released(self, pods: Iterable[Pod]) -> dict[str, actions.ReleaseOutcome]:
+        orders = [order for pod in pods if (order := _order(pod))]
+        outcomes = actions.release_many(self._client, orders, Levels(()))
+        return {f"{order.namespace}/{order.name}": outcome for order, outcome in zip(orders, outcomes, strict=True)}
 
     def _waited(self, pod: Pod, now: float) -> float:
         since = self._gates.alone_since.get(pod.uid)

@@ -12,7 +12,7 @@ import pytest
 
 from ballast.cli import release
 from ballast.cli.release import gated
-from ballast.kube.actions import Changed, Refused, Released, Vanished
+from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome, Vanished
 from ballast.kube.document import micro_text, text
 from tests.unit.cli.program import Ended, run
 from tests.unit.kube.builders import CREATED, GATE, executor
@@ -195,9 +195,29 @@ def test_as_a_hook_it_acts_only_if_helm_created_its_job(
 
 
 def test_those_that_are_gone_need_no_release() -> None:
-    assert not gated([Released(), Vanished(), Released(already=True)])
+    outcomes: dict[str, ReleaseOutcome] = {"a/1": Released(), "a/2": Vanished(), "a/3": Released(already=True)}
+    assert not gated(outcomes)
 
 
-def test_those_still_gated_are_counted_by_why() -> None:
-    refused = Refused("a webhook says no")
-    assert gated([refused, Released(), Changed("another gate"), refused]) == {"a webhook says no": 2, "another gate": 1}
+def test_those_still_gated_are_told_of_with_why() -> None:
+    refused, changed = Refused("a webhook says no"), Changed("another gate")
+    outcomes: dict[str, ReleaseOutcome] = {"a/1": refused, "a/2": Released(), "a/3": changed}
+    assert gated(outcomes) == {"a/1": "a webhook says no", "a/3": "another gate"}
+
+
+def test_of_thousands_that_one_user_keeps_gated_some_are_named_and_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
+    cluster = Cluster()
+    cluster.held = [executor(number, gates=[GATE], namespace="crowd") for number in range(200)]
+    cluster.held += [executor(999, gates=[GATE], namespace="other")]
+    refused = Answer(403, {"message": 'admission webhook "no.example" denied the request: ' + "x" * 5000})
+    with scripted() as script:
+        script.by = lambda asked: refused if "/pods/" in asked.path else cluster.answer(asked)
+        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    assert ended.code == 1
+    assert "other/spark-1-exec-999 is still gated: admission webhook" in ended.err
+    assert ended.err.count("crowd/") == 19
+    assert "so are 181 more" in ended.err
+    assert len(ended.err) < 20_000

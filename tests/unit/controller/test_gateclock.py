@@ -77,26 +77,27 @@ def test_executors_are_released_once_they_have_waited_too_long(
 ) -> None:
     with scripted(listed(executor(gates=[GATE])), Answer()) as script:
         gates = stale_gates(script, tmp_path, waited_seconds=waited_seconds)
-        assert gates.release(older_than_seconds=11.5) == [AS_IT_IS] * released
+        assert list(gates.release(older_than_seconds=11.5).values()) == [AS_IT_IS] * released
         assert len(script.writes) == released
 
 
 def test_whom_others_hold_too_has_not_waited_for_us(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[QUOTA, GATE])), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=60).release(older_than_seconds=0.0) == []
+        assert stale_gates(script, tmp_path, waited_seconds=60).release(older_than_seconds=0.0) == {}
 
 
 def test_whoever_is_no_executor_does_not_wait_at_all(tmp_path: Path) -> None:
     with scripted(listed(driver(node=None, gates=[GATE])), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=0).release(older_than_seconds=11.5) == [AS_IT_IS]
+        found = stale_gates(script, tmp_path, waited_seconds=0).release(older_than_seconds=11.5)
+        assert found == {"analytics/spark-1-driver": AS_IT_IS}
 
 
 def test_all_means_also_those_whom_others_hold_but_not_their_gates(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[QUOTA, GATE])), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=0).release_all() == [AS_IT_IS]
+        assert stale_gates(script, tmp_path, waited_seconds=0).release_all() == {"analytics/spark-1-exec-1": AS_IT_IS}
         assert script.writes[0].body[-1] == {"op": "remove", "path": "/spec/schedulingGates/1"}
 
 
 def test_who_is_on_its_way_out_is_not_touched(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[GATE], leaving=True)), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=60).release_all() == []
+        assert stale_gates(script, tmp_path, waited_seconds=60).release_all() == {}
