@@ -106,6 +106,7 @@ def executors(
         running_since=draw(TIMES) if bound else None,
         last_gate_since=draw(TIMES) if phase is Phase.GATED else None,
         unschedulable_since=draw(st.none() | TIMES) if phase is Phase.PENDING else None,
+        lacks_room=draw(st.booleans()),
         nominated=None if bound else draw(st.none() | st.sampled_from(NAMES)),
         pinned=draw(st.booleans()),
         pinned_at=draw(st.none() | TIMES),

@@ -254,6 +254,7 @@ class _Pass:
                 last_gate_since=self._clock.alone_since.get(pod.uid),
                 running_since=facts.running_since,
                 unschedulable_since=facts.unschedulable_since,
+                lacks_room=facts.lacks_room,
                 nominated=pod.nominated,
                 room_kept=kept,
                 scheduler=pod.scheduler,

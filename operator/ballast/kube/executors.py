@@ -32,6 +32,8 @@ class SparkExecutor:
     opted_out: bool
     running_since: float | None
     unschedulable_since: float | None
+    lacks_room: bool
+    """False: kube-scheduler found no node for it, and names no amount that is missing anywhere."""
     exit_code: int | None
     """The highest of its containers that have ended."""
     pinned_at: float | None
@@ -65,6 +67,7 @@ class ExecutorReader:
             opted_out=_opted_out(metadata),
             running_since=_running_since(status),
             unschedulable_since=_unschedulable_since(status, pinned_at),
+            lacks_room=_lacks_room(status),
             exit_code=_exit_code(status),
             pinned_at=pinned_at,
             by_other_pods=_by_other_pods(spec),
@@ -139,6 +142,15 @@ def _unschedulable_since(status: JSON, released_at: float | None) -> float | Non
     condition = unschedulable(status)
     since = seconds(condition.get("lastTransitionTime")) if condition else None
     return since if since is None or released_at is None else max(since, released_at)
+
+
+_LACK = ("Insufficient ", "Too many pods")
+"""In kube-scheduler's words about nodes that have too little left (its plugin NodeResourcesFit)."""
+
+
+def _lacks_room(status: JSON) -> bool:
+    message = (unschedulable(status) or {}).get("message") or ""
+    return not message or any(words in message for words in _LACK)
 
 
 def unschedulable(status: JSON) -> JSON | None:

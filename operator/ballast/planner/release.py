@@ -37,6 +37,10 @@ from ballast.placement.growth import awaiting_nodes
 
 PATIENCE_SECONDS = 20.0
 """How long a pinned pod may stay unschedulable: the room may be freed by one that is just leaving."""
+BARRED_SECONDS = 10.0
+"""The same where it does not lack room: Ballast sees room there, and would choose that place again. So there is one
+try, and its successors are released unpinned.
+"""
 NODE_SECONDS = 120.0
 """The same where an autoscaler may provide a node and no other place has room: then a new pod would not be better off.
 Once, for then the autoscaler can't: the successors' zone is only preferred.
@@ -56,12 +60,14 @@ def unschedulable(
     `unbound`: amounts by node that pending pods will take.
     """
     known = _remembered(memory, now)
-    stuck = [executor for executor in snapshot.executors if _waits(executor, now, PATIENCE_SECONDS)]
+    stuck = [each for each in snapshot.executors if _waits(each, now, _patience_seconds(each))]
     hopeful = [e for e in stuck if (e.topology, e.component) not in known and not _waits(e, now, NODE_SECONDS)]
     awaiting = awaiting_nodes(snapshot, levels, hopeful, unbound=unbound)
     found = sorted((e for e in stuck if e.uid not in awaiting), key=lambda e: e.key)
     for key in sorted({(e.topology, e.component) for e in found}):
         known[key] = _counted(known.get(key), key, now)
+    for key in {(e.topology, e.component) for e in found if not e.lacks_room}:
+        known[key] = replace(known[key], count=max(known[key].count, MOST_ATTEMPTS))
     attempts = tuple(known[key] for key in sorted(known))
     return tuple(_delete(executor) for executor in found), replace(memory, attempts=attempts)
 
@@ -87,6 +93,10 @@ def _counted(before: Attempts | None, key: Key, now: float) -> Attempts:
     if now - before.last_at < PATIENCE_SECONDS:
         return before
     return replace(before, count=before.count + 1, last_at=now)
+
+
+def _patience_seconds(executor: Executor) -> float:
+    return PATIENCE_SECONDS if executor.lacks_room else BARRED_SECONDS
 
 
 def _waits(executor: Executor, now: float, seconds: float) -> bool:

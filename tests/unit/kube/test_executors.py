@@ -115,6 +115,21 @@ def unschedulable(reason: str = "Unschedulable", status: str = "False") -> dict[
     }
 
 
+@pytest.mark.parametrize(
+    ("words", "lacks_room"),
+    [
+        ("0/4 nodes are available: 2 Insufficient cpu, 2 node(s) exceed max volume count. no new claims", True),
+        ("0/4 nodes are available: 4 Too many pods. preemption: not helpful", True),
+        ("0/4 nodes are available: 2 node(s) exceed max volume count. preemption: not helpful", False),
+        ("", True),
+    ],
+)
+def test_whether_it_is_for_lack_of_an_amount_that_kube_scheduler_finds_no_node(words: str, *, lacks_room: bool) -> None:
+    status = unschedulable()
+    status["conditions"][1]["message"] = words
+    assert facts(status=status).lacks_room == lacks_room
+
+
 def test_unschedulable_since_the_condition_says_so() -> None:
     assert facts(status=unschedulable()).unschedulable_since == CREATED_AT + 30
     assert facts(status=unschedulable("SchedulingGated")).unschedulable_since is None

@@ -167,6 +167,18 @@ def test_others_are_left_alone(changes: dict[str, Any]) -> None:
     assert found(waiting(**changes)) == ([], ())
 
 
+@pytest.mark.parametrize(("seconds", "count"), [(10.0, 3), (9.0, 0)])
+def test_where_not_room_is_missing_there_is_one_try_and_its_successors_are_tied_to_nothing(
+    seconds: float, count: int
+) -> None:
+    """One user's volumes used up what nodes can attach: others' executors were sent there three times, 20 s each."""
+    barred = waiting(unschedulable_since=NOW - seconds, lacks_room=False)
+    deleted, attempts = found(barred)
+    assert (deleted, attempts) == ((["team/e1"], (tried(count, 0.0),)) if count else ([], ()))
+    assert bool(given_up(Memory(attempts=attempts), NOW)) == bool(count)
+    assert found(replace(barred, lacks_room=True)) == ([], ())
+
+
 def test_one_that_is_seen_again_on_its_way_out_is_the_same_attempt() -> None:
     assert found(waiting(), memory=Memory(attempts=(tried(1, 19.0),)))[1] == (tried(1, 19.0),)
     assert found(waiting(), memory=Memory(attempts=(tried(1, 20.0),)))[1] == (tried(2, 0.0),)
