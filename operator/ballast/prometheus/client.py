@@ -15,6 +15,8 @@ from ballast.prometheus.series import Answer, Series, single
 from ballast.prometheus.transport import AnswerTooLongError, Endpoint, PrometheusError, Transport, shown
 
 _AT_ONCE = 4
+_QUOTES_OF_VALUE, _BYTES_OF_VALUE = 32, 512
+"""More than usual, in the text of one series: each label has four quotes."""
 _LONGEST_SINGLE_BYTES = 64 << 10
 """Of an answer that should have one series: a user's queries may select all series that there are."""
 _NONE: Mapping[str, Sequence[str]] = {}
@@ -118,7 +120,8 @@ class _Allowance:
 
     def read(self, body: bytes) -> Answer:
         """Raises PrometheusError; AnswerTooLongError where it has more values than are left."""
-        values = body.count(b"[")  # each with its time in brackets
+        # Each has its time in brackets. A series may have any number of labels, and these any length.
+        values = max(body.count(b"["), body.count(b'"') // _QUOTES_OF_VALUE, len(body) // _BYTES_OF_VALUE)
         with self._lock:
             if values > self._left:
                 raise AnswerTooLongError(

@@ -90,6 +90,21 @@ def test_answers_that_have_too_many_values_together_count_as_too_long() -> None:
             assert len(answers) == 2
 
 
+@pytest.mark.parametrize(
+    "labels", [{f"a{number}": "b" for number in range(1_000)}, {"a": "b" * 100_000}], ids=["many", "long"]
+)
+def test_labels_count_as_values_where_they_are_many_or_long(labels: dict[str, str]) -> None:
+    """A server may answer one series with as many as an answer holds, to each query."""
+    result = [{"metric": labels, "value": [1.0, "7"]}]
+    with serving() as server:
+        server.said = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}})
+        client = Prometheus(Endpoint(server.url))
+        answers, failures = client.query_all(dict.fromkeys("ab", "up"), most_values=200)
+        assert len(answers) == len(failures) == 1
+        assert all("too many values" in why for why in failures.values())
+        assert len(client.query_all(dict.fromkeys("ab", "up"), most_values=500)[0]) == 2
+
+
 def test_users_queries_give_one_value_each_and_none_begins_late() -> None:
     """A user may write any number of queries, and the pass waits for their answers."""
     with serving() as server:
