@@ -33,7 +33,7 @@ class SparkExecutor:
     running_since: float | None
     unschedulable_since: float | None
     lacks_room: bool
-    """False: kube-scheduler found no node for it, and names no amount that is missing anywhere."""
+    """False: kube-scheduler found no node for it, and not only for lack of an amount that it requests."""
     exit_code: int | None
     """The highest of its containers that have ended."""
     pinned_at: float | None
@@ -145,12 +145,23 @@ def _unschedulable_since(status: JSON, released_at: float | None) -> float | Non
 
 
 _LACK = ("Insufficient ", "Too many pods")
-"""In kube-scheduler's words about nodes that have too little left (its plugin NodeResourcesFit)."""
+"""What kube-scheduler says of nodes that have too little left (its plugin NodeResourcesFit)."""
+_APART = ("node(s) didn't match Pod's node affinity", "node(s) had untolerated taint", "node(s) were unschedulable")
+"""What it says of nodes that Ballast, too, knows to be none for the executor."""
+_LONGEST_MESSAGE = 2048
 
 
 def _lacks_room(status: JSON) -> bool:
-    message = (unschedulable(status) or {}).get("message") or ""
-    return not message or any(words in message for words in _LACK)
+    """`0/4 nodes are available: 1 Insufficient cpu, 3 node(s) were unschedulable. preemption: …`
+
+    Others may have filled one node of its place, and used up on another what Ballast does not look at.
+    """
+    message = ((unschedulable(status) or {}).get("message") or "")[:_LONGEST_MESSAGE]
+    if not message:
+        return True
+    _, _, about_nodes = message.partition("nodes are available: ")
+    reasons = [each.lstrip("0123456789 ") for each in about_nodes.partition(". ")[0].rstrip(".").split(", ")]
+    return any(each.startswith(_LACK) for each in reasons) and all(each.startswith(_LACK + _APART) for each in reasons)
 
 
 def unschedulable(status: JSON) -> JSON | None:

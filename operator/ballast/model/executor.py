@@ -73,7 +73,7 @@ class Executor:
     running_since: float | None = None
     unschedulable_since: float | None = None
     lacks_room: bool = True
-    """False: kube-scheduler finds no node for it, and on none it is for lack of an amount that it requests. It asks for
+    """False: kube-scheduler finds no node for it, and not only for lack of an amount that it requests. It asks for
     something that Ballast does not look at, such as a volume on nodes that can attach no more."""
     nominated: str | None = None
     """The node that Ballast has nominated it to; None once it is bound."""

@@ -118,8 +118,12 @@ def unschedulable(reason: str = "Unschedulable", status: str = "False") -> dict[
 @pytest.mark.parametrize(
     ("words", "lacks_room"),
     [
-        ("0/4 nodes are available: 2 Insufficient cpu, 2 node(s) exceed max volume count. no new claims", True),
-        ("0/4 nodes are available: 4 Too many pods. preemption: not helpful", True),
+        ("0/4 nodes are available: 2 Insufficient cpu, 2 Too many pods.", True),
+        ("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {a: b}. preemption: no", True),
+        ("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector.", True),
+        ("0/4 nodes are available: 2 Insufficient cpu, 2 node(s) exceed max volume count. no new claims", False),
+        ("0/4 nodes are available: 4 node(s) were unschedulable. preemption: not helpful", False),
+        ('0/4 nodes are available: persistentvolumeclaim "none" not found. not found', False),
         ("0/4 nodes are available: 2 node(s) exceed max volume count. preemption: not helpful", False),
         ("", True),
     ],
