@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy
+from ballast.controller.cluster_objects import Read
+from ballast.controller.cluster_view import ClusterView
+from ballast.controller.context import Context
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube import names
 from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
-from ballast.kube.nodes import NodeFacts
-from ballast.kube.pods import Pod
 from ballast.planner.release import BARRED_SECONDS, MOST_ATTEMPTS
-from ballast.prometheus import Reading
 from tests.cluster.chart.installation import NAMESPACE, Installation
 from tests.cluster.controller.hand import AGE_SECONDS, Clock, FakeFigures, Hand, hand
 from tests.cluster.controller.pool import (
@@ -298,22 +298,23 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
         assert required_labels(mine.pod("spark-1-exec-1"))
 
 
-class _Fragile(FakeFigures):
-    """Something in the pass of one policy goes wrong."""
+def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(
+    installed: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ClusterView.context
 
-    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
-        if policy.metadata.name.endswith("-1"):
+    def failing(view: ClusterView, read: Read[BalancingPolicy], *more: Any) -> Context:
+        if read.resource.metadata.name == "failing-1":
             raise ZeroDivisionError("a mistake of ours")
-        return super().read(policy, nodes, executors, now=now)
+        return context(view, read, *more)
 
-
-def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(installed: Installation) -> None:
+    monkeypatch.setattr(ClusterView, "context", failing)
     with pool(installed.testbed, "failing", zones()) as mine, pool(installed.testbed, "other", zones(1)) as others:
         mine.policy("failing-1")
         others.policy()
         for each in (mine, others):
             each.executors(1)
-        with life(installed, Clock(ahead_seconds=5.0), _Fragile()) as operator:
+        with life(installed, Clock(ahead_seconds=5.0)) as operator:
             operator.reconciler.run()
         stalled = mine.condition(BALANCING_POLICY, "Stalled", "failing-1")
         assert stalled is not None
