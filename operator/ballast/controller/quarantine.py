@@ -15,8 +15,6 @@ from ballast.controller.backoff import Backoff
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
-NAMESPACES_FOLLOWED = "NamespacesFollowed"
-"""The condition of a policy that leaves some out."""
 FIRST_SECONDS = 300.0
 """Until a namespace is tried again, twice as long each time: to find it takes many times as long as a pass."""
 LONGEST_SECONDS = 86_400.0

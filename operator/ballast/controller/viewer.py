@@ -16,7 +16,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
-from ballast.controller.quarantine import NAMESPACES_FOLLOWED, Quarantine
+from ballast.controller.quarantine import Quarantine
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -120,7 +120,7 @@ class Viewer:
         memory = recalled(read.resource.status, topologies)
         own = cluster_view.own_moves(moves, _name(read))
         reading = cluster_view.read_metrics(read, self._metrics)
-        passes_fail = any(each.type == NAMESPACES_FOLLOWED for each in read.resource.status.conditions)
+        passes_fail = any(each.type == "NamespacesFollowed" for each in read.resource.status.conditions)
 
         def decide(left_out: frozenset[str]) -> Context:
             context = cluster_view.without(left_out).context(read, memory, reading, own)

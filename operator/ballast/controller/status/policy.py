@@ -22,7 +22,6 @@ from ballast.api.policy_status import (
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
 from ballast.controller.memory import application_status, attempts_status, failures_status, hits_status, state_status
-from ballast.controller.quarantine import NAMESPACES_FOLLOWED
 from ballast.controller.status.limited import moves_limited
 from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.kube import names
@@ -94,7 +93,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     judge.set_while("MovesPossible", _moves_possible(outlook.policy))
     judge.set_while("LevelsFound", _levels_found(outlook))
     judge.set_while("TopologiesFound", _topologies_found(outlook.snapshot.executors))
-    judge.set_while(NAMESPACES_FOLLOWED, _namespaces_followed(outlook.left_out))
+    judge.set_while("NamespacesFollowed", _namespaces_followed(outlook.left_out))
     judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced))
     judge.set_while("Paused", _paused(plan.paused))
     judge.set_while("MovesLimited", moves_limited(limited(plan), outlook.policy.moves))
