@@ -16,6 +16,11 @@ _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
 _OF_DIRECT_ALLOCATOR = re.compile(r"-exec-[0-9]+\Z")
 """Names of its executors: those that `ballast-evict` lets be evicted."""
+_LACK = ("Insufficient ", "Too many pods")
+"""What kube-scheduler says of nodes that have too little left (its plugin NodeResourcesFit)."""
+_APART = ("node(s) didn't match Pod's node affinity", "node(s) had untolerated taint", "node(s) were unschedulable")
+"""What it says of nodes that Ballast, too, knows to be none for the executor."""
+_LONGEST_MESSAGE = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +147,6 @@ def _unschedulable_since(status: JSON, released_at: float | None) -> float | Non
     condition = unschedulable(status)
     since = seconds(condition.get("lastTransitionTime")) if condition else None
     return since if since is None or released_at is None else max(since, released_at)
-
-
-_LACK = ("Insufficient ", "Too many pods")
-"""What kube-scheduler says of nodes that have too little left (its plugin NodeResourcesFit)."""
-_APART = ("node(s) didn't match Pod's node affinity", "node(s) had untolerated taint", "node(s) were unschedulable")
-"""What it says of nodes that Ballast, too, knows to be none for the executor."""
-_LONGEST_MESSAGE = 2048
 
 
 def _lacks_room(status: JSON) -> bool:

@@ -202,8 +202,9 @@ def _by_hand_at_node(
     mine = [move for move in own if move.by_hand]
     flying, most = sum(_flying(move) for move in mine), policy.max_concurrent_per_node
     if flying >= _by_hand(most):
-        words = f"{flying} moves by hand from or to {node} are under way, half of moves.maxConcurrentPerNode {most} is"
-        return Reason.MAX_CONCURRENT, f"{words} theirs"
+        return Reason.MAX_CONCURRENT, (
+            f"{flying} moves by hand from or to {node} are under way, half of moves.maxConcurrentPerNode {most} is theirs"
+        )
     where, executors = f"by hand from or to {node}, which get half,", counts.by_node.get(node, 0)
     return _spent_budget(mine, policy, "Node", where=where, executors=executors, now=now, part=_by_hand, stayed=True)
 
