@@ -203,7 +203,7 @@ def _by_hand_at_node(
     flying, most = sum(_flying(move) for move in mine), policy.max_concurrent_per_node
     if flying >= _by_hand(most):
         return Reason.MAX_CONCURRENT, (
-            f"{flying} moves by hand from or to {node} are under way, half of moves.maxConcurrentPerNode {most} is theirs"
+            f"{flying} moves by hand from or to {node} are open, half of moves.maxConcurrentPerNode {most} is theirs"
         )
     where, executors = f"by hand from or to {node}, which get half,", counts.by_node.get(node, 0)
     return _spent_budget(mine, policy, "Node", where=where, executors=executors, now=now, part=_by_hand, stayed=True)
