@@ -28,6 +28,8 @@ MOVES: JSON = {
     "allowUnknownState": True,
     "cooldown": "0s",
     "settle": "60s",
+    # The move of the play before may be deleted while it is under way, and counts at its nodes for a while.
+    "maxConcurrentPerNode": 20,
     "budgets": [
         {"moves": 1, "per": "1h", "scope": "Topology"},
         {"moves": 1, "schedule": "0 0 * * *", "duration": "24h", "scope": "Topology"},
