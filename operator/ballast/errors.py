@@ -37,6 +37,11 @@ class BallastError(Exception):
     """The text names no tenant's objects."""
 
 
+def described(error: Exception, *, most_characters: int = 500) -> str:
+    """Of any error, its kind and its words, for a status: an object that a user wrote may be in them."""
+    return f"{type(error).__name__}: {error}"[:most_characters]
+
+
 class InvalidField(BallastError, ValueError):  # noqa: N818 -- says what is wrong, reads well when raised
     """`field` holds `value`, which can't be used; `remedy` says what to write instead.
 

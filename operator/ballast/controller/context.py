@@ -70,7 +70,7 @@ class Context:
         return fresh
 
     def leaving_out(self, namespaces: Mapping[str, str], objects: ClusterObjects) -> Context:
-        """`objects`: with those of the namespaces, whose topologies are told that nothing is done about them."""
+        """`objects`: also those of these namespaces, whose topologies then say that the pass leaves them out."""
         if not namespaces:
             return self
         findings = (

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from ballast.api.policy import PolicySpec
+from ballast.errors import described
 from ballast.model import ConditionReason, MetricsHealth
 from ballast.prometheus import Reading
 
@@ -46,7 +47,7 @@ class MetricsRequests:
     """`monotonic`: seconds that are never set back; `patience_seconds`: how long a reconcile waits for all answers."""
 
     def __init__(self, monotonic: Callable[[], float], patience_seconds: float) -> None:
-        self._monotonic, self.patience_seconds = monotonic, patience_seconds
+        self._monotonic, self._patience_seconds = monotonic, patience_seconds
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "metrics")
         self._patient_until = 0.0
 
@@ -56,7 +57,7 @@ class MetricsRequests:
 
     def begin(self) -> None:
         """A reconcile begins."""
-        self._patient_until = self._monotonic() + self.patience_seconds
+        self._patient_until = self._monotonic() + self._patience_seconds
 
     def renew(
         self, known: PolicyMetrics, spec: PolicySpec, ask: Callable[[], Reading], *, now: float, looked_at: float
@@ -80,8 +81,8 @@ class MetricsRequests:
         return due
 
     def next_in(self, known: PolicyMetrics, spec: PolicySpec, looked_at: float) -> float:
-        """Seconds until the policy's metrics are to be looked at again."""
-        return self.patience_seconds if known.asked else known.full_pass_at + spec.interval.seconds - looked_at
+        """Seconds until the next look at the policy's metrics."""
+        return self._patience_seconds if known.asked else known.full_pass_at + spec.interval.seconds - looked_at
 
 
 def _read(asked: Future[Reading]) -> Reading:
@@ -90,5 +91,5 @@ def _read(asked: Future[Reading]) -> Reading:
         return asked.result()
     except Exception as error:  # noqa: BLE001 -- it is logged
         _LOG.exception("the metrics can't be read")
-        words = f"its answers can't be read: {type(error).__name__}: {error}"[:_LONGEST_REASON_CHARACTERS]
+        words = f"its answers can't be read: {described(error)}"[:_LONGEST_REASON_CHARACTERS]
         return Reading(health=MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message=words))

@@ -36,7 +36,7 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
 
 def _in_its_namespace(each: OpenMove, pod: SeenPod | None) -> SeenPod | None:
     """A pod of another namespace counts as none: a refusal must not tell the move's author whether it exists."""
-    return pod if pod is not None and pod.namespace == each.state.orders.namespace else None
+    return pod if pod is not None and pod.namespace == each.namespace else None
 
 
 def _misnamed(each: OpenMove, executor: SeenPod) -> Refusal | None:
@@ -63,7 +63,7 @@ def _stranger(each: OpenMove, context: Context) -> Refusal | None:
 
 def _kin(each: OpenMove, executor: SeenPod | None) -> Kin:
     """Of the executor while it is there, else as the move remembers it."""
-    namespace, subject = each.state.orders.namespace, each.state.subject
+    namespace, subject = each.namespace, each.state.subject
     if executor is not None and executor.executor is not None:
         return namespace, executor.executor.application, executor.executor.resource_profile
     return namespace, subject.application, subject.resource_profile

@@ -192,7 +192,7 @@ class Movers:
             self._writing.one(
                 lambda: delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw),
                 key=each.key,
-                namespace=each.state.orders.namespace,
+                namespace=each.namespace,
             )
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
@@ -228,9 +228,7 @@ class Movers:
 
         A webhook may take as long as it likes, while executors of others are gated: so a late answer is not awaited.
         """
-        written = self._writing.one(
-            lambda: self._written(each, step, policy), key=each.key, namespace=each.state.orders.namespace
-        )
+        written = self._writing.one(lambda: self._written(each, step, policy), key=each.key, namespace=each.namespace)
         if isinstance(written, TooLarge):
             _LOG.warning("move %s counts as ended: %s", each.key, written)
             ended = self._unwritable[each.uid] = given_up(each, self._clock())
@@ -299,11 +297,11 @@ class Movers:
         """
         if (effect := step.effect) is None:
             return step.wake_at
-        self._bulkhead.one(lambda: self._do(effect, each, context), key=each.key, namespace=each.state.orders.namespace)
+        self._bulkhead.one(lambda: self._do(effect, each, context), key=each.key, namespace=each.namespace)
         return self._clock() + 1.0
 
     def _do(self, effect: Effect, each: OpenMove, context: Context) -> None:
-        namespace, key = each.state.orders.namespace, each.key
+        namespace, key = each.namespace, each.key
         match effect:
             case Evict():
                 outcome = actions.evict(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)

@@ -26,6 +26,7 @@ from ballast.controller.topology_findings import (
     stray_findings,
     untried_findings,
 )
+from ballast.errors import described
 from ballast.kube import names
 from ballast.kube.constraint_reader import Volumes
 from ballast.kube.executors import SparkExecutor
@@ -311,9 +312,7 @@ class _Pass:
             except Exception as error:  # noqa: BLE001 -- one topology must not fail the pass of all
                 key = key_of(topology)
                 _LOG.exception("topology %s can't be followed", key)
-                findings.append(
-                    Finding(key, ConditionReason.TOPOLOGY_FAILED, f"{type(error).__name__}: {error}"[:500], stalls=True)
-                )
+                findings.append(Finding(key, ConditionReason.TOPOLOGY_FAILED, described(error), stalls=True))
             else:
                 views.append(view)
                 findings += found

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ballast.controller.backoff import Backoff
+from ballast.errors import described
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Quarantine:
         for namespace, error in found.causes.items():
             if self._tell is not None:
                 self._tell(namespace, error)
-            self._causes[namespace] = f"{type(error).__name__}: {error}"[:_LONGEST_REASON_CHARACTERS]
+            self._causes[namespace] = described(error, most_characters=_LONGEST_REASON_CHARACTERS)
             self._backoff.add(namespace, now)
         return found.decided, self._causes | dict.fromkeys(found.others, "it comes in a later pass")
 

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from ballast.api import BalancingPolicy
@@ -31,13 +32,12 @@ from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.topology_turns import TopologyTurns
+from ballast.errors import described
 from ballast.kube.errors import KubeError
 from ballast.model import ConditionReason, Memory, Plan, Reason
 from ballast.planner.plan import plan
-from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
-_LONGEST_REASON = 500
 _REST_SECONDS = 1.0
 """Until a pass goes on with what was too much for the one before."""
 _SOON_SECONDS = 0.4
@@ -267,7 +267,7 @@ class Reconciler:
             # What one policy brings about must not stop the others.
             if isinstance(error, KubeError) and error.of_server:
                 raise
-            why = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+            why = described(error)
             told = {"policy": name, "error": why}
             logs.note(logs.Line.PASS_FAILED, f"the pass of policy {name} failed", told, trace=True)
             self._failed |= dict.fromkeys(
@@ -370,10 +370,7 @@ class Reconciler:
 
     def _renewed(self, read: Read[BalancingPolicy], cluster_view: ClusterView, kept: _Kept) -> bool:
         """Ask for new metrics if they are due. Returns whether they make this pass a full one."""
-
-        def ask() -> Reading:
-            return cluster_view.read_metrics(read, self._parts.metrics)
-
+        ask = partial(cluster_view.read_metrics, read, self._parts.metrics)
         return self._requests.renew(
             kept.metrics, read.resource.spec, ask, now=cluster_view.now, looked_at=self._looked_at
         )

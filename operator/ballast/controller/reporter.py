@@ -23,7 +23,7 @@ from ballast.controller.quota import Excess
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.status.topology import Adviser
 from ballast.controller.turns import StatusTurns
-from ballast.errors import BallastError
+from ballast.errors import BallastError, described
 from ballast.kube import kinds
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
@@ -51,7 +51,6 @@ _LATE_SECONDS = 5.0
 """After a write that was not answered in time, until the status is tried again."""
 _RETRY_SECONDS = 1.0
 """Until a status is written again after a conflict."""
-_LONGEST_PROBLEM_CHARACTERS = 500
 
 JSON = dict[str, Any]
 
@@ -265,7 +264,7 @@ def _problem(name: str, error: Exception) -> str:
     """What one value did must not fail the pass of all: the log has everything, users see the first."""
     if not isinstance(error, ValidationError):
         _LOG.error("the status of %s can't be worked out", name, exc_info=error)
-        return f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM_CHARACTERS]
+        return described(error)
     _LOG.error("the status of %s is not valid: %s", name, error)
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, (error.title, *first['loc'])))}: {first['msg']}"

@@ -50,7 +50,7 @@ class MoveTurns:
         waiting = [each for each in moves if not (each.state.phase.in_flight or each.state.phase.ended)]
         known = {_version(each) for each in waiting}
         self._seen = {version: at for version, at in self._seen.items() if version in known}
-        spaces = {each.state.orders.namespace for each in waiting}
+        spaces = {each.namespace for each in waiting}
         self._served = {space: at for space, at in self._served.items() if space in spaces}
         self._reconciles += 1
         self._spent_seconds, self._deletions, self._passed_over = 0.0, 0, []
@@ -68,7 +68,7 @@ class MoveTurns:
         if rank >= self._most or (self._late and rank > 0):
             self._passed_over.append(each)
             return False
-        self._seen[_version(each)] = self._served[each.state.orders.namespace] = self._reconciles
+        self._seen[_version(each)] = self._served[each.namespace] = self._reconciles
         return True
 
     def hurry(self) -> None:
@@ -102,9 +102,7 @@ class MoveTurns:
         def age(each: OpenMove) -> tuple[int, float, str]:
             return self._seen.get(_version(each), 0), each.state.orders.created_at, each.key
 
-        return in_turn(
-            sorted(waiting, key=age), namespace=lambda each: each.state.orders.namespace, served=self._served
-        )
+        return in_turn(sorted(waiting, key=age), namespace=lambda each: each.namespace, served=self._served)
 
 
 class StatusTurns:

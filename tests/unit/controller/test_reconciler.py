@@ -829,7 +829,7 @@ def test_who_is_let_go_because_a_pass_failed_is_told_so(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It fails before it has looked at any of them, and not by what is in a namespace."""
+    """It fails before it looks at any of them, whatever is in the namespaces."""
     _, script = server
     context = ClusterView.context
 

@@ -137,7 +137,7 @@ def _shaped(rows: DataFrame) -> DataFrame:
 def _with_node(rows: DataFrame, known: DataFrame) -> DataFrame:
     """Rows with the node's name in `node`: its own label, the node known by its address, or what `instance` says.
 
-    `own`: whether a node exported them at its own address, and about no other node; null where no address is told.
+    `own`: whether the node that they are about exported them at its own address; null for rows without an address.
     """
     addressed = rows.withColumn("address", _host(sql.col("instance"))).join(sql.broadcast(known), "address", "left")
     by_itself = sql.coalesce(sql.col("known") == sql.coalesce("node", "known"), sql.lit(False))
