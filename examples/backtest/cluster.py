@@ -19,6 +19,7 @@ _NODES = 8
 _CORES, _OFFERED = 8, 7.6
 _REQUEST_CORES, _REQUEST_BYTES = 1.2, 5 * 2**30
 _MEMORY_BYTES, _SYSTEM_CORES = 32 * 2**30, 0.3
+_OF_API = 'job="kube-state-metrics"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def _node(node: int, busy: float, second: int) -> Iterator[str]:
     yield f"node_memory_MemAvailable_bytes{{{exporter}}} {_MEMORY_BYTES // 3} {second}\n"
     yield f'up{{job="kubelet",node="{name}",instance="{address}:10250"}} 1 {second}\n'
     for resource, amount in (("cpu", _OFFERED), ("memory", 30 * 2**30)):
-        yield f'kube_node_status_allocatable{{node="{name}",resource="{resource}"}} {amount} {second}\n'
+        yield f'kube_node_status_allocatable{{{_OF_API},node="{name}",resource="{resource}"}} {amount} {second}\n'
 
 
 def _executor(app: str, number: int, node: int, used: float, second: int) -> Iterator[str]:
@@ -84,7 +85,8 @@ def _executor(app: str, number: int, node: int, used: float, second: int) -> Ite
     container = f'job="kubelet",metrics_path="/metrics/cadvisor",container="spark-kubernetes-executor",{where}'
     yield f"container_cpu_usage_seconds_total{{{container}}} {used:.3f} {second}\n"
     yield f"container_memory_working_set_bytes{{{container}}} {4 * 2**30} {second}\n"
-    yield f'kube_pod_info{{{pod},node="{_name(node)}"}} 1 {second}\n'
-    yield f'kube_pod_labels{{{pod},label_spark_role="executor",label_spark_app_selector="spark-{app}"}} 1 {second}\n'
+    yield f'kube_pod_info{{{_OF_API},{pod},node="{_name(node)}"}} 1 {second}\n'
+    labels = f'label_spark_role="executor",label_spark_app_selector="spark-{app}"'
+    yield f"kube_pod_labels{{{_OF_API},{pod},{labels}}} 1 {second}\n"
     for resource, amount in (("cpu", _REQUEST_CORES), ("memory", _REQUEST_BYTES)):
-        yield f'kube_pod_container_resource_requests{{{pod},resource="{resource}"}} {amount} {second}\n'
+        yield f'kube_pod_container_resource_requests{{{_OF_API},{pod},resource="{resource}"}} {amount} {second}\n'

@@ -28,6 +28,13 @@ def test_every_series_is_there_once_a_minute_and_counters_never_fall() -> None:
     assert len(counters) > 8
 
 
+def test_series_of_kube_state_metrics_have_the_job_by_which_a_history_knows_them() -> None:
+    """Without it a backtest does not know what nodes offer, nor what executors request."""
+    series = [line for line in islice(cluster.openmetrics(), 20_000) if line.startswith("kube_")]
+    assert len({each.partition("{")[0] for each in series}) == 4
+    assert all('{job="kube-state-metrics",' in each for each in series)
+
+
 def test_load_peaks_at_its_hour_and_is_quiet_at_the_other_end_of_the_day() -> None:
     assert APPLICATION.cores(12 * 3600.0) == APPLICATION.cores(36 * 3600.0) == 3.0
     assert APPLICATION.cores(0.0) < 1.01
