@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ballast.model.reason import Reason
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageResult, UsageSettings, avg_shedder_usage
-from ballast.shedding.load import Suggestion, Terms, UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageExecutor, UsageNode, UsagePool
 
 ROUNDING = 1e-6
 
@@ -57,7 +57,7 @@ budgets = st.builds(
 )
 
 
-class Grudging:
+class Grudging(AnythingGoes):
     """Refuses by a rule that looks arbitrary, and prices likewise."""
 
     def takes(self, executor: str, target: str) -> bool:

@@ -24,6 +24,7 @@ from ballast.model import (
     Policy,
     Reason,
     Resources,
+    Scope,
     Snapshot,
 )
 from ballast.model.arrays import BoolArray, FloatArray
@@ -36,7 +37,7 @@ from ballast.placement.proximity import Effort
 from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repairable, repaired, seat
 from ballast.placement.room import Room, about_to_be_bound, fits, room
-from ballast.placement.scope import region
+from ballast.placement.scope import by_topology, region
 from ballast.placement.shortage import Round, placeable, rounds
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import PlacementState, after, awaited_by_moves, chosen, headings, sets
@@ -103,7 +104,7 @@ def place(
     strategy = chosen(pool, snapshot, state, gated=able or gated, measured=known, effort=effort)
     pins = {uid: move.target for uid, move in awaited_by_moves(snapshot, gated).items()}
     awaited = awaited_zones(snapshot.executors, policy.levels)
-    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins, awaited=awaited)
+    work = _Pass(pool, policy, strategy, scopes=by_topology(memory.scopes), loads=loads, pins=pins, awaited=awaited)
     sent = work.foresee(snapshot, state)
     free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
     bound = headings(snapshot, sent.items()) | _nodes(work.placements)
@@ -153,7 +154,8 @@ class _Pass:
     pool: Pool
     policy: Policy
     strategy: Strategy
-    memory: Memory
+    scopes: Mapping[str, Mapping[str, Scope]]
+    """By component, by topology."""
     loads: Mapping[str, float]
     pins: Mapping[str, str]
     awaited: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -226,7 +228,7 @@ class _Pass:
         self.seats = others | repaired(self.pool, waiting(few, seated), seats, executors=len(few))
 
     def _place(self, workload: TopologyWorkload) -> None:
-        near = region(workload, self.pool.locations, self.memory.scopes)
+        near = region(workload, self.pool.locations, self.scopes.get(workload.topology.key, {}))
         left = {group: len(members.executors) for group, members in enumerate(workload.groups)}
         for tier in range(TIERS if self.pool.locations.nodes else 0):
             if not left:

@@ -44,16 +44,23 @@ def next_scopes(snapshot: Snapshot, policy: Policy, memory: Memory) -> Scopes:
     return tuple(result)
 
 
-def region(workload: TopologyWorkload, locations: NodeLocations, scopes: Scopes) -> BoolArray | None:
+def by_topology(scopes: Scopes) -> dict[str, dict[str, Scope]]:
+    """Scopes by component, by topology."""
+    known: dict[str, dict[str, Scope]] = {}
+    for topology, component, scope in scopes:
+        known.setdefault(topology, {})[component] = Scope(scope)
+    return known
+
+
+def region(workload: TopologyWorkload, locations: NodeLocations, scopes: Mapping[str, Scope]) -> BoolArray | None:
     """(components, nodes): where each component of a workload may be sent; None when that is everywhere.
 
-    Within its scope, seen from its home. A component that is nowhere yet may go anywhere.
+    Within its scope, seen from its home. A component that is nowhere yet may go anywhere. `scopes`: by component.
     """
-    known = {component: Scope(scope) for topology, component, scope in scopes if topology == workload.topology.key}
     depths = dict(_depths(locations.levels))
     result = np.ones(workload.present.shape, dtype=np.bool_)
     for row, component in enumerate(workload.components):
-        depth = depths.get(known.get(component, Scope.CLUSTER))
+        depth = depths.get(scopes.get(component, Scope.CLUSTER))
         if depth is not None and workload.present[row].any():
             codes = locations.codes[depth - 1]
             result[row] = codes == codes[int(np.argmax(workload.present[row]))]

@@ -127,6 +127,9 @@ class ArbiterTerms:
     def takes(self, executor: str, target: str) -> bool:
         return target in self.candidates.takers(self.candidates.executor(executor))
 
+    def is_near(self, executor: str, target: str) -> bool:
+        return locality_loss(self.locality_delta_ratio(executor, target), self._policy) is None
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         mover = self.candidates.executor(executor)
         rest = self._arbiter.on_topology(mover.topology) or self._arbiter.on_node(mover.node or "", gives=True)
@@ -138,8 +141,7 @@ class ArbiterTerms:
         rest = self._arbiter.on_node(target, gives=False) or self._arbiter.on_nodes(mover.node or "", target)
         if rest is not None:
             return rest[0]
-        dearer = locality_loss(self.locality_delta_ratio(executor, target), self._policy)
-        return None if dearer is None else dearer[0]
+        return None if self.is_near(executor, target) else Reason.LOCALITY_LOSS
 
     def cost(self, executor: str, target: str) -> float:
         return self.candidates.cost(executor, target)

@@ -164,6 +164,9 @@ class Terms(Protocol):
     def takes(self, executor: str, target: str) -> bool:
         """Whether `target` admits `executor` and has room for it; quickly, and `refusal` may still object."""
 
+    def is_near(self, executor: str, target: str) -> bool:
+        """Whether `target` makes traffic cost no more than the policy allows; quickly, as `takes`."""
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         """Why `executor` can't go to `target` once `arriving` (chosen before it in this pass) are there too."""
 
@@ -178,6 +181,10 @@ class AnythingGoes:
     """Terms under which every move is possible and costs nothing."""
 
     def takes(self, executor: str, target: str) -> bool:
+        del executor, target
+        return True
+
+    def is_near(self, executor: str, target: str) -> bool:
         del executor, target
         return True
 

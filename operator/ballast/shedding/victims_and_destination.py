@@ -287,10 +287,10 @@ def _may_try(executor: str, tried: Counter[str]) -> bool:
 
 
 def _coldest_first(cold: Sequence[UsageNode], executors: Sequence[str], terms: Terms) -> Iterator[UsageNode]:
-    """`cold`: the coldest node first. Beyond the first `_LOOKED_AT`, only nodes that have room."""
+    """`cold`: the coldest node first. Beyond the first `_LOOKED_AT`, only nodes that have room and are near enough."""
     yield from cold[:_LOOKED_AT]
     for node in cold[_LOOKED_AT:]:
-        if any(terms.takes(executor, node.name) for executor in executors):
+        if any(terms.is_near(each, node.name) and terms.takes(each, node.name) for each in executors):
             yield node
 
 

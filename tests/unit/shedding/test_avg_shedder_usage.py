@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from ballast.model.reason import Reason
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageResult, UsageSettings, avg_shedder_usage
-from ballast.shedding.load import Suggestion, Terms, UsageNode, UsagePool
+from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
 from ballast.shedding.victims_and_destination import Refused
 from tests.unit.shedding.builders import usage_pool, used
 
@@ -17,7 +17,7 @@ AT_ONCE = UsageSettings(low_hits=1, high_hits=1, max_moves=10, max_moves_per_nod
 
 
 @dataclass(frozen=True)
-class Stated:
+class Stated(AnythingGoes):
     """Terms in tables: who may not go where, what it costs, how much more traffic costs, how many a node takes."""
 
     refused: Mapping[tuple[str, str], Reason] = field(default_factory=dict)

@@ -89,7 +89,7 @@ def test_the_order_decides_nothing(offered: list[Item]) -> None:
     )
 
 
-class FullNodes:
+class FullNodes(AnythingGoes):
     """Each of these nodes has no room; the others take one executor a pass."""
 
     def __init__(self, *names: str) -> None:
@@ -101,14 +101,6 @@ class FullNodes:
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         del executor
         return Reason.NO_ROOM if target in self.names or arriving else None
-
-    def cost(self, executor: str, target: str) -> float:
-        del executor, target
-        return 0.0
-
-    def locality_delta_ratio(self, executor: str, target: str) -> float:
-        del executor, target
-        return 0.0
 
 
 def unload(executor: str, target: str | None = None) -> Suggestion:
@@ -312,6 +304,36 @@ def test_executors_that_go_nowhere_are_tried_so_many_times_and_keep_no_others_fr
     made, _ = completed(wanted, usage_pool(hot, *nodes), terms)
     assert [each.executor for each in made] == ["own/0"]
     assert terms.asked == 8 * len(many) + 60
+
+
+class Far(FullNodes):
+    """Executors of `many` are near none of the nodes."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
+        self.asked: list[tuple[str, str]] = []
+
+    def is_near(self, executor: str, target: str) -> bool:
+        del target
+        return not executor.startswith("many/")
+
+    def takes(self, executor: str, target: str) -> bool:
+        return target not in self.names
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        self.asked.append((executor, target))
+        return super().refusal(executor, target, arriving)
+
+
+def test_beyond_the_coldest_eight_only_nodes_are_tried_that_are_near_one_of_the_executors() -> None:
+    others = [used(f"other{number:02}", 50.0) for number in range(40)]
+    terms = Far(*NAMES)
+    hot = replace(HOT, executors=tuple(UsageExecutor(f"many/{number}", 1.0) for number in range(5)))
+    nodes = (hot, *FULL, *others)
+    scores = {node.name: node.score for node in nodes}
+    best, _ = Search(scores, terms, low_threshold=15.0, max_unload_ratio=0.5, floor=0.0).best(hot, nodes, 1)
+    assert best is None
+    assert {target for _, target in terms.asked} == {node.name for node in FULL[:8]}
 
 
 def test_where_one_of_the_coldest_eight_takes_it_no_other_is_compared_with_it() -> None:
