@@ -18,6 +18,9 @@ that asks for more. But its author may bind the pod, and the kubelet ignores res
 """
 _MOST_QUANTITIES = 50_000
 _LONGEST_QUANTITY = 32
+_COUNTABLE = 2.0**63
+_COUNTABLE_CORES = _COUNTABLE / 1000
+"""kube-scheduler and kubelets count in 64 bits, CPU in thousandths, and take what is not less for nothing."""
 
 
 class AmountReader:
@@ -58,10 +61,18 @@ class AmountReader:
         The larger of what its containers and sidecars ask for together, and of any one init container next to the
         sidecars started before it; plus overhead. Amounts set for the whole pod replace the sum. While a container
         is being resized in place, the larger of the old and the new amount counts; the old one alone once the kubelet
-        has said that its node can never give the new one (a user may ask for any).
+        has said that its node can never give the new one (a user may ask for any). So it is with amounts set for the
+        whole pod. Of a pod that is bound, amounts count for nothing that are too large for kube-scheduler to count: it
+        binds such pods, and their nodes would look full for good.
         """
         spec, status = pod["spec"], pod.get("status") or {}
-        return self._requests.of(_key(spec, status), lambda: self._resources(self._pod_amounts(spec, status), pods=1.0))
+        return self._requests.of(_key(spec, status), lambda: self._resources(self._counted(spec, status), pods=1.0))
+
+    def _counted(self, spec: JSON, status: JSON) -> _Amounts:
+        amounts = self._pod_amounts(spec, status)
+        return (
+            {name: amount for name, amount in amounts.items() if _countable(name, amount)} if _bound(spec) else amounts
+        )
 
     def _resources(self, amounts: _Amounts, *, pods: float) -> Resources:
         cpu_cores, memory_bytes = amounts.pop("cpu", 0.0), amounts.pop("memory", 0.0)
@@ -88,10 +99,13 @@ class AmountReader:
             for name, amount in own.items():
                 starting[name] = max(starting.get(name, 0.0), sidecars.get(name, 0.0) + amount)
         total = _largest(_sum((running, sidecars)), starting)
-        total.update(self.amounts((spec.get("resources") or {}).get("requests")))
+        whole = self._container(spec, status if status.get("resources") else None, feasible=feasible)
+        set_for_all = (spec.get("resources") or {}).get("requests") or ()
+        total.update({name: whole[name] for name in set_for_all if name in whole})
         return _sum((total, self.amounts(spec.get("overhead"))))
 
     def _container(self, container: JSON, actual: JSON | None, *, feasible: bool) -> _Amounts:
+        """Of a container, or of what is set for the whole pod: `spec` and `status` have the same fields."""
         asked = self.amounts((container.get("resources") or {}).get("requests"))
         if actual is None:
             return asked
@@ -104,12 +118,21 @@ class AmountReader:
 
 def _key(spec: JSON, status: JSON) -> bytes:
     """Equal for pods that ask for the same. Version 2 of the format does not depend on object identity."""
-    parts = [spec.get("overhead"), spec.get("resources"), _infeasible(status)]
+    parts = [spec.get("overhead"), spec.get("resources"), _infeasible(status), _bound(spec)]
+    parts += [status.get("resources"), status.get("allocatedResources")]
     parts += [[c["name"], c.get("resources")] for c in spec["containers"]]
     parts += [[c["name"], c.get("resources"), c.get("restartPolicy")] for c in spec.get("initContainers") or ()]
     for entries in (status.get("containerStatuses"), status.get("initContainerStatuses")):
         parts += [[c["name"], c.get("resources"), c.get("allocatedResources")] for c in entries or ()]
     return marshal.dumps(parts, 2)
+
+
+def _bound(spec: JSON) -> bool:
+    return bool(spec.get("nodeName"))
+
+
+def _countable(name: str, amount: float) -> bool:
+    return amount < (_COUNTABLE_CORES if name == "cpu" else _COUNTABLE)
 
 
 def _infeasible(status: JSON) -> bool:

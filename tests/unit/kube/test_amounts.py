@@ -112,6 +112,52 @@ def test_a_resize_that_its_node_can_never_give_does_not_count(status: dict[str, 
     assert reader.requests(resized).cpu_cores == cores
 
 
+@pytest.mark.parametrize(
+    ("status", "cores"),
+    [
+        pytest.param({}, 10_000.0, id="before pods are resized as a whole"),
+        pytest.param({"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}, 10_000.0, id="later"),
+        pytest.param({"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}, 2.0, id="never"),
+    ],
+)
+def test_a_resize_of_the_whole_pod_that_its_node_can_never_give_does_not_count(
+    status: dict[str, Any], cores: float
+) -> None:
+    reader = AmountReader()
+    spec: dict[str, Any] = {"containers": [cpu("1")], "resources": {"requests": {"cpu": "10000"}}}
+    given = {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "2", "ephemeral-storage": "1Gi"}}
+    reader.requests(pod(**spec, status=given))
+    found = reader.requests(pod(**spec, status={**given, **status}))
+    assert found == Resources(cores, 0.0, 1.0)
+
+
+def test_while_a_whole_pod_is_resized_in_place_the_larger_amount_counts() -> None:
+    spec: dict[str, Any] = {"containers": [cpu("100m")], "resources": {"requests": {"cpu": "100m"}}}
+    assert AmountReader().requests(pod(**spec)).cpu_cores == pytest.approx(0.1)
+    allocated = {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}
+    assert AmountReader().requests(pod(**spec, status=allocated)).cpu_cores == 3.0
+
+
+@pytest.mark.parametrize(
+    ("amounts", "found"),
+    [
+        pytest.param({"cpu": "1e30"}, Resources(0.0, GI, 1.0), id="CPU"),
+        pytest.param({"cpu": "9300000000000000"}, Resources(0.0, GI, 1.0), id="CPU, in thousandths"),
+        pytest.param({"cpu": "9200000000000000"}, Resources(9.2e15, GI, 1.0), id="what can be counted"),
+        pytest.param({"memory": "1e30"}, Resources(1.0, 0.0, 1.0), id="memory"),
+        pytest.param({"example.com/gpu": "1e30"}, Resources(1.0, GI, 1.0), id="any other"),
+    ],
+)
+def test_what_is_too_large_for_kube_scheduler_to_count_counts_for_nothing_once_it_is_bound(
+    amounts: dict[str, str], found: Resources
+) -> None:
+    """kube-scheduler binds it, and a pod of any user that costs nothing would make its node look full for good."""
+    reader = AmountReader()
+    asking = {"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi", **amounts}}}
+    assert not reader.requests(pod(containers=[asking])).fits_in(Resources(1e6, 1e6 * GI, 1.0))
+    assert reader.requests(pod(containers=[asking], node="node-1")) == found
+
+
 def test_pods_of_one_template_share_one_value() -> None:
     reader = AmountReader()
     assert reader.requests(pod("a")) is reader.requests(pod("b"))
