@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from ballast.model import (
     Node,
     NodeUsage,
     Phase,
+    Placement,
     PlacementMode,
     PlacementPolicy,
     Policy,
@@ -42,7 +43,7 @@ from ballast.model import (
     Topology,
     Workload,
 )
-from ballast.planner.plan import plan
+from ballast.planner.plan import plan, reservations
 from ballast.runtime import planning_runtime
 from ballast.simulation.ranking import Estimate
 from benchmarks.listing.pages import executor, node, pages
@@ -129,31 +130,57 @@ def everything_gated(snapshot: Snapshot) -> Snapshot:
 
 
 def measure(nodes: int, executors: int, *, first: bool) -> tuple[float, float, int]:
-    """Median seconds of three passes (one for a first placement), peak resident bytes, decisions."""
+    """Median seconds of three passes, or those of a whole first placement; peak resident bytes, decisions."""
     snapshot = pool(nodes, executors, gated_ratio=0.01, hot_ratio=0.05)
     if first:
-        snapshot = everything_gated(snapshot)
+        seconds, placements = _placed(everything_gated(snapshot), POLICY)
+        return sum(seconds), _peak_bytes(), len(placements)
     _, memory = plan(snapshot, POLICY, Memory(), NOW)
     times = []
-    for i in range(1 if first else 3):
+    for i in range(3):
         at = NOW + 120.0 * (i + 1)
         later = replace(snapshot, taken_at=at)
         started = time.perf_counter()
         decided, memory = plan(later, POLICY, memory, at)
         times.append(time.perf_counter() - started)
-    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
-    return sorted(times)[len(times) // 2], peak, len(decided.placements) + len(decided.moves)
+    return sorted(times)[len(times) // 2], _peak_bytes(), len(decided.placements) + len(decided.moves)
 
 
-def measure_large(case: str) -> tuple[float, int, int]:
-    """CPU seconds of one pass that places everything, executors left out, nodes without any."""
+def _peak_bytes() -> float:
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+
+
+def measure_large(case: str) -> tuple[float, float, int, int]:
+    """CPU seconds of all passes that place everything, and of the longest; executors left out, nodes without any."""
     snapshot = CASES[case]()
-    started = time.process_time()
-    decided, _ = plan(snapshot, ENFORCED, Memory(), snapshot.taken_at)
-    seconds = time.process_time() - started
-    used = {placement.node for placement in decided.placements if placement.node is not None}
-    left_out = sum(placement.node is None for placement in decided.placements)
-    return seconds, left_out, len(snapshot.nodes) - len(used)
+    seconds, placements = _placed(snapshot, ENFORCED)
+    used = {placement.node for placement in placements if placement.node is not None}
+    left_out = sum(placement.node is None for placement in placements)
+    return sum(seconds), max(seconds), left_out, len(snapshot.nodes) - len(used)
+
+
+def _placed(snapshot: Snapshot, policy: Policy) -> tuple[list[float], list[Placement]]:
+    """CPU seconds of as many passes as it takes; what one has placed runs in the next."""
+    seconds: list[float] = []
+    found: list[Placement] = []
+    memory = Memory()
+    while len(found) < len(snapshot.executors):
+        started = time.process_time()
+        decided, memory = plan(snapshot, policy, memory, snapshot.taken_at)
+        seconds.append(time.process_time() - started)
+        found += decided.placements
+        snapshot = _with(decided.placements, snapshot)
+    return seconds, found
+
+
+def _with(placements: Sequence[Placement], snapshot: Snapshot) -> Snapshot:
+    taken = reservations({}, snapshot, placements)
+    nodes = (replace(n, requested=n.requested.plus(taken[n.name])) if n.name in taken else n for n in snapshot.nodes)
+    placed = {placement.uid: placement.node for placement in placements}
+    executors = (
+        replace(e, phase=Phase.RUNNING, node=placed[e.uid]) if e.uid in placed else e for e in snapshot.executors
+    )
+    return replace(snapshot, nodes=tuple(nodes), executors=tuple(executors))
 
 
 def measure_listing(nodes: int, executors: int) -> tuple[float, float, float]:
@@ -208,12 +235,11 @@ def _large() -> list[Result]:
     results: list[Result] = []
     for case in CASES:
         runs = [_apart("large", case) for _ in range(RUNS)]
-        seconds, (_, left_out, empty) = Estimate.of([each[0] for each in runs]), runs[0]
+        longest, (total, _, left_out, empty) = Estimate.of([each[1] for each in runs]), runs[0]
         results += [
-            Result(f"all at once: {case}", "CPU seconds", seconds.mean, "s"),
-            Result(
-                f"all at once: {case}", "CPU seconds, upper end of a 95 % interval", seconds.high, "s", aim=Aim(2.0)
-            ),
+            Result(f"all at once: {case}", "CPU seconds of all passes", total, "s"),
+            Result(f"all at once: {case}", "CPU seconds of the longest", longest.mean, "s"),
+            Result(f"all at once: {case}", "… upper end of a 95 % interval", longest.high, "s", aim=Aim(2.0)),
             Result(f"all at once: {case}", "left out", left_out, "executors", aim=Aim(0)),
             Result(f"all at once: {case}", "nodes without an executor", empty, "nodes"),
         ]

@@ -26,7 +26,7 @@ from ballast.kube.pods import Pod
 from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import Levels, Memory, Pin, Placement, Reason
 from ballast.placement.fallback import fallback
-from ballast.planner.release import stands_aside
+from ballast.planner.release import fair_part, stands_aside
 from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ class Fallback:
         """By policy."""
 
     def __call__(self, uids: frozenset[str]) -> dict[str, Place]:
-        """Places of those of the executors that a policy may place."""
+        """Places of those of the executors that a policy may place, and of no more than take a moment: none waits."""
         objects, now = self._look(), self._clock()
         pools = pools_of(objects.policies, objects.lists.nodes)
         pods = objects.lists.pods
@@ -243,6 +243,8 @@ class Fallback:
             context = cluster_view.without(left_out).context(read, Memory(), Reading(), [])
             snapshot, policy = context.snapshot, context.policy
             gated = [e for e in snapshot.executors if e.uid in uids and stands_aside(e, policy.placement) is None]
+            chosen = fair_part(gated)
+            gated = [executor for executor in gated if executor.topology in chosen]
             placements = fallback(snapshot, policy, gated=gated) if gated else []
             return {placement.uid: Place(placement, policy.levels, policy.name) for placement in placements}
 

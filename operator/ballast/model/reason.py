@@ -63,6 +63,7 @@ class Reason(StrEnum):
     # The gate
     FOREIGN_GATE = "ForeignGate"
     WAITING_FOR_SET = "WaitingForSet"
+    WAITING_FOR_TURN = "WaitingForTurn"
     GATE_TIMEOUT = "GateTimeout"
     EMPTY_AFFINITY_TERM = "EmptyAffinityTerm"
     AFFINITY_REFUSED = "AffinityRefused"

@@ -288,25 +288,43 @@ _FEW_CELLS = 10_000
 _FEW_TOPOLOGIES = 4
 """Of a pass, up to which each may have its parts weighed."""
 _MANY = 5000
+_FEW_KINDS, _MANY_KINDS = 30, 200
+"""As `_FEW`, of what is placed together, and `_MANY`, of a pass: a topology may have a hundred components, and each
+executor its own size."""
 
 
 def _small(view: PlacementView) -> bool:
     return int(view.counts.sum()) <= _SMALL and len(view.pool.locations.nodes) <= _SMALL_POOL
 
 
-class Proximity:
-    """`executors`: those of the pass, counted by namespace; `effort`: how hard to look, by their number if None."""
+def _fairly(by_namespace: Mapping[str, int], workload: TopologyWorkload) -> int:
+    """Their sum if no namespace had more than the workload's."""
+    own = by_namespace.get(workload.topology.namespace, 0)
+    return min(sum(by_namespace.values()), own * len(by_namespace))
 
-    def __init__(self, executors: Mapping[str, int], *, search_seconds: float, effort: Effort | None = None) -> None:
-        self._executors, self._search_seconds, self._effort = executors, search_seconds, effort
+
+class Proximity:
+    """`executors`, `kinds`: those of the pass, counted by namespace; kinds differ in topology, component or requests.
+
+    `effort`: how hard to look, by their numbers if None.
+    """
+
+    def __init__(
+        self,
+        executors: Mapping[str, int],
+        *,
+        kinds: Mapping[str, int],
+        search_seconds: float,
+        effort: Effort | None = None,
+    ) -> None:
+        self._executors, self._kinds, self._search_seconds, self._effort = executors, kinds, search_seconds, effort
 
     def _reckoned(self, workload: TopologyWorkload) -> int:
         """How many executors the pass would have if no namespace had more than the workload's.
 
         Thousands of one user's executors must not shorten the search for places of others.
         """
-        own = self._executors.get(workload.topology.namespace, 0)
-        return min(sum(self._executors.values()), own * len(self._executors))
+        return _fairly(self._executors, workload)
 
     def sets(self, workload: TopologyWorkload) -> list[list[int]]:
         """Groups to place together: those that exchange something, or all where there is time to weigh them jointly."""
@@ -341,6 +359,6 @@ class Proximity:
         share = min(steps * own // max(1, executors), round(steps * _MOST_SHARE), most)
         return Effort(
             steps=share if executors > _MANY else max(min(steps, _LEAST_STEPS), share),
-            thorough=executors <= _FEW,
-            orders=executors <= _MANY,
+            thorough=executors <= _FEW and kinds <= _FEW_KINDS,
+            orders=executors <= _MANY and _fairly(self._kinds, view.workload) <= _MANY_KINDS,
         )

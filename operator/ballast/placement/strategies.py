@@ -241,7 +241,8 @@ def chosen(
     if policy.strategy == "ResourceAware":
         return ResourceAware(pool)
     executors = Counter(executor.namespace for executor in gated)
-    return Proximity(executors, search_seconds=policy.search_seconds, effort=effort)
+    kinds = Counter(key.partition("/")[0] for key, *_ in {(e.topology, e.component, e.requests) for e in gated})
+    return Proximity(executors, kinds=kinds, search_seconds=policy.search_seconds, effort=effort)
 
 
 def sets(strategy: Strategy, workload: TopologyWorkload) -> list[list[int]]:

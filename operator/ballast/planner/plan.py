@@ -39,6 +39,7 @@ from ballast.planner.nominations import overdue_nominations, with_nominations
 from ballast.planner.release import (
     Releases,
     given_up,
+    of_one_pass,
     releases,
     tried_lately,
     unschedulable,
@@ -192,8 +193,12 @@ def _inputs(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _
 
 
 def _releases(inputs: _Inputs) -> Releases:
+    placement, now = inputs.policy.placement, inputs.now
+    return of_one_pass(_due(inputs, releases(inputs.snapshot, placement, now)), placement, now)
+
+
+def _due(inputs: _Inputs, found: Releases) -> Releases:
     """A set waits for the rest of it only as long as the pool has room for those that are there."""
-    found = releases(inputs.snapshot, inputs.policy.placement, inputs.now)
     waiting = list(waiting_sets(found, inputs.snapshot.executors).values())
     if not waiting:
         return found

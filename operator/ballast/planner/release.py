@@ -6,9 +6,10 @@ first batches ran, so a set is released at once or the early ones keep everythin
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from ballast.model import (
     KUBE_SCHEDULER,
@@ -172,6 +173,67 @@ def without_waiting(found: Releases, sets: Iterable[Sequence[Executor]]) -> Rele
     waiting = [executor for members in sets for executor in members]
     uids = {executor.uid for executor in waiting}
     return replace(found, place=(*found.place, *waiting), holds=tuple(h for h in found.holds if h.uid not in uids))
+
+
+MOST_KINDS = 500
+"""Of executors that one pass places, a topology counting as one more: they take about a second on 1 000 nodes."""
+TURN_SECONDS = 1.0
+"""Until the next pass, unless what this one has released brings it about."""
+
+
+def of_one_pass(found: Releases, placement: PlacementPolicy, now: float) -> Releases:
+    """`found`, with no more topologies to be placed now than a pass should take time for; the others are held.
+
+    Next to its `fair_part`, a pass places one topology of any size: the one that has waited longest. What has waited
+    for longer than its gate timeout has no such precedence, since what can't be released would have it for good.
+    """
+    chosen = fair_part(found.place)
+    since = _waiting_since(found.place)
+    if len(chosen) == len(since):
+        return found
+    in_time = [key for key in since if now - since[key] < placement.gate_timeout_seconds]
+    longest = min(in_time or since, key=lambda key: (since[key], key))
+    if in_time or not chosen:
+        chosen = chosen | {longest}
+    until = now + TURN_SECONDS
+    held = tuple(Hold(e.key, e.uid, Reason.WAITING_FOR_TURN, until) for e in found.place if e.topology not in chosen)
+    place = tuple(executor for executor in found.place if executor.topology in chosen)
+    return replace(found, place=place, holds=(*found.holds, *held))
+
+
+def fair_part(executors: Sequence[Executor]) -> set[str]:
+    """The topologies of those that are placed at once, of up to `MOST_KINDS`; all if they are no more.
+
+    Each namespace gets as much; in a namespace, the topology that has waited longest comes first.
+    """
+    waiting: dict[str, list[Executor]] = defaultdict(list)
+    for executor in executors:
+        waiting[executor.topology].append(executor)
+    sizes = {key: 1 + len({(e.component, e.requests, e.constraints) for e in each}) for key, each in waiting.items()}
+    if len(waiting) < 2 or sum(sizes.values()) <= MOST_KINDS:
+        return set(waiting)
+    asked = Counter[str]()
+    up_to: dict[str, int] = {}
+    since = _waiting_since(executors)
+    for key in sorted(since, key=lambda key: (since[key], key)):
+        namespace = key.partition("/")[0]
+        asked[namespace] += sizes[key]
+        up_to[key] = asked[namespace]
+    chosen: set[str] = set()
+    used = 0
+    for key in sorted(up_to, key=up_to.__getitem__):
+        if used + sizes[key] <= MOST_KINDS:
+            chosen.add(key)
+            used += sizes[key]
+    return chosen
+
+
+def _waiting_since(gated: Iterable[Executor]) -> dict[str, float]:
+    """By topology: since when one of them waits at its gate."""
+    since: dict[str, float] = {}
+    for executor in gated:
+        since[executor.topology] = min(since.get(executor.topology, inf), executor.last_gate_since or 0.0)
+    return since
 
 
 def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:

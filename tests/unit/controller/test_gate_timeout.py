@@ -123,6 +123,19 @@ def test_executors_of_other_namespaces_have_places_where_those_of_one_make_it_fa
     assert (found.placed, found.bare, found.failed) == (4, 1, 0)
 
 
+def test_of_very_many_applications_so_many_have_a_place_that_it_takes_a_moment_and_each_namespace_some(
+    script: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ballast.planner.release.MOST_KINDS", 8)
+    server = script.by
+    assert isinstance(server, Server)
+    server.lists["namespaces"] += [{"metadata": {"name": "aaa", "labels": {"ballast.dev/gate": "enabled"}}}]
+    server.lists["pods"] += [executor(0, application=f"a{n}", namespace="aaa", gates=[GATE]) for n in range(20)]
+    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    # Each of the other user's applications counts as two, and so do the four executors of our topology.
+    assert (found.placed, found.bare, found.failed) == (4 + 3, 17, 0)
+
+
 def test_a_pod_that_is_no_executor_is_released_at_once(script: Scripted, tmp_path: Path) -> None:
     shared = executor(1, gates=[GATE], labels={"spark-role": "driver"})
     script.by.lists["pods"] = [shared]  # type: ignore[union-attr]

@@ -111,9 +111,9 @@ def test_very_many_executors_of_others_shorten_no_search() -> None:
     _, workload = situation(*waiting, nodes=(a_node("n0", cores=8.0),), topologies=(topology,))
     together = [[0, 1]]
     for executors in ({"team": 6}, {"team": 6, "other": 10_000}):
-        assert Proximity(executors, search_seconds=1.0).sets(workload) == together
+        assert Proximity(executors, kinds={}, search_seconds=1.0).sets(workload) == together
     for executors in ({"team": 300}, {"team": 101, "other": 101}):
-        assert Proximity(executors, search_seconds=1.0).sets(workload) != together
+        assert Proximity(executors, kinds={}, search_seconds=1.0).sets(workload) != together
 
 
 def test_no_layout_is_improved_twice(monkeypatch: pytest.MonkeyPatch) -> None:

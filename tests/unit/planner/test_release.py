@@ -21,7 +21,16 @@ from ballast.model import (
     Requirement,
     Resources,
 )
-from ballast.planner.release import given_up, releases, tried_lately, unschedulable
+from ballast.planner.release import (
+    MOST_KINDS,
+    TURN_SECONDS,
+    Releases,
+    given_up,
+    of_one_pass,
+    releases,
+    tried_lately,
+    unschedulable,
+)
 from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 
 ENFORCE = PlacementPolicy(mode=PlacementMode.ENFORCE)
@@ -239,3 +248,65 @@ def test_it_waits_so_long_only_once() -> None:
 def test_a_component_has_been_tried_lately_for_a_while() -> None:
     memory = Memory(attempts=(tried(1, 899.0), tried(3, 900.0, "report")))
     assert tried_lately(memory, NOW) == {("team/clicks", "ingest")}
+
+
+def _of_application(name: str, *, since: float = NOW - 5, kinds: int = 1) -> tuple[Executor, ...]:
+    """Gated executors of an application without a SparkTopology, `namespace/name`, each of another size."""
+    namespace = name.partition("/")[0]
+    return tuple(
+        replace(
+            gated(f"e-{number}", since=since, topology=name, requests=Resources(1.0 + number, GIB, 1)),
+            namespace=namespace,
+            uid=f"{name}-{number}",
+        )
+        for number in range(kinds)
+    )
+
+
+def _of_one_pass(*applications: tuple[Executor, ...]) -> Releases:
+    return of_one_pass(Releases(sum(applications, ()), (), ()), ENFORCE, NOW)
+
+
+def _placed(found: Releases) -> set[str]:
+    return {executor.topology for executor in found.place}
+
+
+MANY = [_of_application(f"many/{number:04}") for number in range(MOST_KINDS)]
+
+
+def test_as_many_as_one_pass_may_place_are_placed_and_the_others_are_held_for_a_moment() -> None:
+    few = MANY[: MOST_KINDS // 2]
+    assert not _of_one_pass(*few).holds
+    found = _of_one_pass(*MANY)
+    assert {(hold.reason, hold.until) for hold in found.holds} == {(Reason.WAITING_FOR_TURN, NOW + TURN_SECONDS)}
+    assert len(found.place) + len(found.holds) == len(MANY)
+    assert MOST_KINDS // 2 <= len(found.place) <= MOST_KINDS // 2 + 1
+
+
+def test_each_namespace_has_as_much_of_a_pass() -> None:
+    own = [_of_application(f"own/{number}") for number in range(20)]
+    others = [_of_application(f"other-{number:02}/huge", kinds=40) for number in range(20)]
+    assert {executor.topology for each in own for executor in each} <= _placed(_of_one_pass(*MANY, *others, *own))
+
+
+def test_in_a_namespace_the_application_that_has_waited_longest_comes_first() -> None:
+    old = _of_application("many/zz", since=NOW - 9)
+    assert "many/zz" in _placed(_of_one_pass(*MANY, old))
+
+
+def test_the_application_that_has_waited_longest_of_all_is_placed_whatever_its_size() -> None:
+    huge = _of_application("team/huge", since=NOW - 9, kinds=2 * MOST_KINDS)
+    own = _of_application("own/a")
+    assert _placed(_of_one_pass(*MANY, huge, own)) >= {"team/huge", "own/a"}
+
+
+def test_what_can_not_be_released_does_not_come_first_for_good() -> None:
+    stuck = _of_application("team/stuck", since=NOW - 60, kinds=2 * MOST_KINDS)
+    assert "team/stuck" not in _placed(_of_one_pass(*MANY, stuck))
+
+
+def test_an_application_that_is_alone_is_placed_whatever_its_size_and_age() -> None:
+    for since in (NOW - 5, NOW - 60):
+        huge = _of_application("team/huge", since=since, kinds=2 * MOST_KINDS)
+        assert not _of_one_pass(huge).holds
+    assert len(_placed(_of_one_pass(huge, _of_application("many/huge", since=NOW - 60, kinds=3 * MOST_KINDS)))) == 1
