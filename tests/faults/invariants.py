@@ -68,7 +68,7 @@ WRITES = frozenset(
 )
 """All that the operator may write; of a pod only what is in PATCHED."""
 PATCHED = {
-    "pods": ("/metadata/resourceVersion", "/spec/affinity", "/spec/schedulingGates"),
+    "pods": ("/metadata/resourceVersion", "/metadata/uid", "/spec/affinity", "/spec/schedulingGates"),
     "pods/status": ("/metadata/resourceVersion", "/metadata/uid", "/status/nominatedNodeName"),
 }
 _READS = ("get", "list", "watch")

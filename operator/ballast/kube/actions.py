@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.fairness import in_turn
+from ballast.kube import names
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
@@ -83,13 +84,17 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
     """Tighten the pod's affinity to its place and remove our gate, in one patch.
 
     Where only the pod's version changed in between (a status update), the same decision holds and the patch is
-    sent again; where its gates or affinity changed, the outcome is Changed.
+    sent again; where its gates or affinity changed, the outcome is Changed. At last a patch that writes no affinity is
+    sent for any version of the pod: its author may change it faster than it can be read again, and would keep an
+    uninstallation from its end.
     """
     current = order.held
-    for _ in range(_TRIES):
+    for left in reversed(range(_TRIES)):
         patch = release_patch(current, order.placement, levels)
+        at_any_version = not left and patch.node_affinity is None
+        operations = _of_any_version(order, current, patch) if at_any_version else patch.operations
         try:
-            client.patch(POD, order.name, patch.operations, namespace=order.namespace, answer=False)
+            client.patch(POD, order.name, operations, namespace=order.namespace, answer=False)
         except NotFound:
             return Vanished()
         except (Conflict, Invalid, Unavailable) as error:
@@ -105,6 +110,15 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
         else:
             return Released(patch.pin, patch.reason)
     return Changed("it changes faster than it can be patched")
+
+
+def _of_any_version(order: Release, pod: Held, patch: ReleasePatch) -> list[JSON]:
+    """Guarded by the pod's uid and by where our gate stands, instead of by its version."""
+    guards: list[JSON] = [
+        {"op": "test", "path": "/metadata/uid", "value": order.uid},
+        {"op": "test", "path": f"/spec/schedulingGates/{pod.index}/name", "value": names.GATE},
+    ]
+    return [*guards, patch.operations[-1]]
 
 
 def release_even_unplaced(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:

@@ -142,6 +142,29 @@ def test_a_pod_that_changes_all_the_time_is_left_for_the_next_decision(tmp_path:
         assert isinstance(release(script.client(tmp_path), order(), DEFAULT_LEVELS), Changed)
 
 
+def test_a_pod_that_is_to_go_as_it_is_goes_although_it_changes_all_the_time(tmp_path: Path) -> None:
+    """Its author changed a label without end, and `helm uninstall` failed each time."""
+    raw = executor(gates=[{"name": KUEUE}, GATE])
+    seen = held(raw)
+    assert seen is not None
+    as_it_is = replace(order(), held=seen, placement=Placement("analytics/spark-1-exec-1", "u", None, (), Pin.NONE))
+
+    def answer(asked: Asked) -> Answer:
+        raw["metadata"]["resourceVersion"] = str(len(script.asked))
+        if asked.method == "GET":
+            return Answer(body=raw)
+        try:
+            raw["spec"] = jsonpatch.apply_patch(raw, asked.body)["spec"]
+        except jsonpatch.JsonPatchTestFailed:
+            return STALE
+        return OK
+
+    with scripted() as script:
+        script.by = answer
+        assert release(script.client(tmp_path), as_it_is, DEFAULT_LEVELS) == Released()
+    assert raw["spec"]["schedulingGates"] == [{"name": KUEUE}]
+
+
 @pytest.mark.parametrize("answers", [[NOT_VALID], [Answer(403, {"message": "no"})], [AWAY]])
 def test_a_refusal_is_a_value_with_the_servers_words(answers: list[Answer], tmp_path: Path) -> None:
     with scripted(*answers) as script:
