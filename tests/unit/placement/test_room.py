@@ -164,6 +164,28 @@ def test_a_replacement_that_waits_at_the_gate_has_its_place_kept() -> None:
     assert in_flight(a_snapshot(executors=(replacement,), moves=(move,))) == {"cold": replacement.requests}
 
 
+ONES = {"application": "spark-app", "resource_profile": "0"}
+HUGE = Resources(10_000.0, GIB, 1)
+
+
+def test_a_replacement_that_another_gate_holds_books_what_its_fellows_ask_for_whatever_it_asks_for() -> None:
+    """Its author could keep a whole node from others for as long as a replacement may take to arrive."""
+    replacement = gated("e-2", requests=HUGE, gates=("example.com/mine",))
+    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, replacement_uid=replacement.uid, **ONES)
+    fellow = an_executor("e-3", node="warm")
+    assert in_flight(a_snapshot(executors=(replacement, fellow), moves=(move,))) == {"cold": fellow.requests}
+    assert in_flight(a_snapshot(executors=(replacement,), moves=(move,))) == {}
+
+
+def test_a_move_whose_executor_is_gone_books_what_the_smallest_that_runs_asks_for() -> None:
+    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, **ONES)
+    small, large = an_executor("e-3", node="warm"), an_executor("e-4", node="warm", requests=Resources(8.0, GIB, 1))
+    waiting = gated("e-2", requests=HUGE, gates=("example.com/mine",))
+    for executors in ((small, large, waiting), (large, small, waiting)):
+        assert in_flight(a_snapshot(executors=executors, moves=(move,))) == {"cold": small.requests}
+    assert in_flight(a_snapshot(executors=(waiting,), moves=(move,))) == {}
+
+
 def test_a_move_whose_executor_is_gone_books_what_its_fellows_ask_for() -> None:
     fellow = an_executor("e-2", node="cold")
     move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, application=fellow.application, resource_profile="0")
