@@ -77,7 +77,7 @@ class Requirement:
 
     def accepts(self, values: Sequence[str | None]) -> list[bool]:
         """Which of these values of its label or field it accepts; None: there is no such label."""
-        named = frozenset(self.values)
+        named = self.values if len(values) == 1 else frozenset(self.values)
         match self.operator:
             case "In":
                 return [value in named for value in values]
@@ -92,10 +92,17 @@ class Requirement:
         return [False] * len(values)
 
 
-def _compares(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
+def whole(value: str | None) -> int | None:
+    """The whole number that a value of a label is; None if it is none."""
     try:
-        number, bound = int(value or ""), int(bounds[0])
-    except (ValueError, IndexError):
+        return int(value or "")
+    except ValueError:
+        return None
+
+
+def _compares(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
+    number, bound = whole(value), whole(bounds[0]) if bounds else None
+    if number is None or bound is None:
         return False
     return number > bound if operator == "Gt" else number < bound
 

@@ -197,10 +197,14 @@ class Candidates:
             if self._shapes[executor.namespace] >= _MOST_SHAPES:
                 return self._anywhere
             self._shapes[executor.namespace] += 1
-            asking = self._asking(executor)
-            able = (node for node in self._snapshot.nodes if executor.requests.fits_in(self.room(node)))
-            self._takers[shape] = frozenset(node.name for node in able if admission.refusal(asking, node) is None)
+            admits = self._admission.mask(self._asking(executor).constraints).tolist()
+            able = (node for node, admitted in zip(self._snapshot.nodes, admits, strict=True) if admitted)
+            self._takers[shape] = frozenset(node.name for node in able if executor.requests.fits_in(self.room(node)))
         return self._takers[shape]
+
+    @cached_property
+    def _admission(self) -> admission.Admission:
+        return admission.Admission(self._snapshot.nodes)
 
     @cached_property
     def _anywhere(self) -> frozenset[str]:

@@ -6,12 +6,15 @@ once: what it computes is kept per distinct template, so that many executors of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, reduce
 
 import numpy as np
 
 from ballast.model import Constraints, Executor, Node, Reason, Requirement, Taint, Toleration
-from ballast.model.arrays import BoolArray, IntArray
+from ballast.model.arrays import BoolArray
+from ballast.model.resources import whole
 
 _Terms = tuple[tuple[Requirement, ...], ...]
 
@@ -47,13 +50,62 @@ def _closed(node: Node) -> tuple[Reason, str] | None:
     return None
 
 
+class _Field:
+    """One label, or the name, of a sequence of nodes.
+
+    It answers as `Requirement.accepts`, but does not ask about each node's value: any user may create pods with tens of
+    thousands of requirements, and a pool may have as many values as nodes.
+    """
+
+    def __init__(self, values: Sequence[str | None]) -> None:
+        self._index = {value: number for number, value in enumerate(dict.fromkeys(values))}
+        self._which = np.array([self._index[value] for value in values], dtype=np.int64)
+
+    def meets(self, requirement: Requirement) -> BoolArray:
+        """The nodes that do."""
+        accepted: BoolArray = self._accepted(requirement.operator, requirement.values)[self._which]
+        return accepted
+
+    def _accepted(self, operator: str, named: Sequence[str]) -> BoolArray:
+        match operator:
+            case "In":
+                return self._among(named)
+            case "NotIn":
+                return ~self._among(named)
+            case "Exists":
+                return ~self._among([None])
+            case "DoesNotExist":
+                return self._among([None])
+            case "Gt" | "Lt" if named and (bound := whole(named[0])) is not None:
+                return self._beyond(bound, above=operator == "Gt")
+        return np.zeros(len(self._index), dtype=np.bool_)
+
+    def _among(self, values: Iterable[str | None]) -> BoolArray:
+        found = np.zeros(len(self._index), dtype=np.bool_)
+        found[[self._index[value] for value in values if value in self._index]] = True
+        return found
+
+    def _beyond(self, bound: int, *, above: bool) -> BoolArray:
+        numbers, positions = self._in_order
+        found = np.zeros(len(self._index), dtype=np.bool_)
+        found[positions[bisect_right(numbers, bound) :] if above else positions[: bisect_left(numbers, bound)]] = True
+        return found
+
+    @cached_property
+    def _in_order(self) -> tuple[list[int], list[int]]:
+        """The values that are whole numbers, the lowest first, and their positions."""
+        found = ((whole(value), position) for value, position in self._index.items())
+        order = sorted((number, position) for number, position in found if number is not None)
+        return [number for number, _ in order], [position for _, position in order]
+
+
 class Admission:
     """The same answers as masks over a fixed sequence of nodes."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._open = np.array([node.open for node in nodes], dtype=np.bool_)
-        self._fields: dict[tuple[str, bool], tuple[list[str | None], IntArray]] = {}
+        self._fields: dict[tuple[str, bool], _Field] = {}
         self._known = frozenset(key for node in nodes for key in node.labels)
         self._labels: dict[tuple[str, str], BoolArray] = {}
         self._tolerated: dict[tuple[Toleration, ...], BoolArray] = {}
@@ -121,7 +173,7 @@ class Admission:
         mask = np.zeros(len(self._nodes), dtype=np.bool_)
         for term in terms:
             if term:
-                mask |= np.logical_and.reduce([self._meets(requirement) for requirement in term])
+                mask |= reduce(np.logical_and, (self._field(each).meets(each) for each in term))
         return mask
 
     def _labeled(self, label: tuple[str, str]) -> BoolArray:
@@ -129,24 +181,13 @@ class Admission:
             self._labels[label] = self._where(lambda node: node.labels.get(label[0]) == label[1])
         return self._labels[label]
 
-    def _meets(self, requirement: Requirement) -> BoolArray:
-        values, which = self._values(requirement)
-        accepted: BoolArray = np.array(requirement.accepts(values), dtype=np.bool_)[which]
-        return accepted
-
-    def _values(self, requirement: Requirement) -> tuple[list[str | None], IntArray]:
-        """The distinct values of its label or field, and which one each node has.
-
-        Pods may name any number of labels that no node has; those share one answer.
-        """
+    def _field(self, requirement: Requirement) -> _Field:
+        """Pods may name any number of labels that no node has; those share one answer."""
         on_field = requirement.on_field
         label = requirement.key if requirement.key in self._known else ""
         kept = ("", True) if on_field else (label, False)
         if kept not in self._fields:
-            own = [node.name if on_field else node.labels.get(label) for node in self._nodes]
-            values = list(dict.fromkeys(own))
-            index = {value: number for number, value in enumerate(values)}
-            self._fields[kept] = values, np.array([index[value] for value in own], dtype=np.int64)
+            self._fields[kept] = _Field([node.name if on_field else node.labels.get(label) for node in self._nodes])
         return self._fields[kept]
 
     def _tolerates(self, tolerations: tuple[Toleration, ...]) -> BoolArray:

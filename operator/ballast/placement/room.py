@@ -212,8 +212,9 @@ def _bind(result: Room, demand: FloatArray, mask: BoolArray, count: int) -> Coun
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.nan_to_num(result.free[able, :2] / result.offered[able, :2]).mean(axis=1)
         each = np.nan_to_num(demand[:2] / result.offered[able, :2], posinf=0.0).mean(axis=1)
-    heap = [(-float(share), int(node), float(step)) for share, node, step in zip(shares, able, each, strict=True)]
-    heapq.heapify(heap)
+    # So many pods go to no more nodes. Any user may create thousands of pods, each of another size.
+    order = np.argsort(-shares, kind="stable")[:count]
+    heap = list(zip((-shares[order]).tolist(), able[order].tolist(), each[order].tolist(), strict=True))
     while heap and count:
         share, node, step = heap[0]
         result.take(node, demand)

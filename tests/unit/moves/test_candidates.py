@@ -251,3 +251,13 @@ def test_of_very_many_unlike_executors_of_one_namespace_any_node_may_be_a_taker(
     takers = [len(found.takers(executor)) for executor in many]
     assert takers == [0] * 200 + [len(NODES)] * 50
     assert found.takers(other) == frozenset()
+
+
+def test_each_node_is_not_asked_about_each_executor_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One user's executors may each name thousands of nodes in their affinity."""
+    asked: list[str] = []
+    monkeypatch.setattr(Constraints, "selects", lambda _, __, name: asked.append(name))
+    terms = ((Requirement("metadata.name", "NotIn", ("cold", "absent"), on_field=True),),)
+    choosy = replace(MOVER, constraints=Constraints(affinity_terms=terms))
+    assert candidates(mover=choosy).takers(choosy) == {"hot", "neighbor", "rack-2", "zone-2"}
+    assert asked == []

@@ -92,6 +92,54 @@ def test_one_admission_answers_for_many_constraints_that_share_their_parts() -> 
         assert admission.mask(constraints).tolist() == [refusal(executor, node) is None for node in NODES]
 
 
+GENERATIONS = tuple(
+    a_node(f"n-{value}", labels={"disk": "ssd"} if value is None else {"generation": value})
+    for value in ("7", "8", "10", "8", "new", "", None)
+)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        *((operator, values) for operator in ("In", "NotIn") for values in ((), ("8",), ("8", "new", "11"))),
+        *((operator, ()) for operator in ("Exists", "DoesNotExist")),
+        *((operator, (value,)) for operator in ("Gt", "Lt") for value in ("6", "7", "8", "9", "10", "11", "-1", "old")),
+        ("Gt", ()),
+        ("Resembles", ("8",)),
+    ],
+)
+def test_each_operator_means_the_same_for_one_node_and_for_all(operator: str, values: tuple[str, ...]) -> None:
+    for asked in (Requirement("generation", operator, values), Requirement("absent", operator, values)):
+        found = Admission(GENERATIONS).mask(Constraints(affinity_terms=((asked,),))).tolist()
+        assert found == [asked.met_by(node.labels, node.name) for node in GENERATIONS]
+
+
+class Counting(str):
+    """The value of a node's label; counts how often it is looked at."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __hash__(self) -> int:
+        Counting.looks += 1
+        return super().__hash__()
+
+    def __int__(self) -> int:
+        Counting.looks += 1
+        return int(str(self))
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"])
+def test_however_many_requirements_there_are_the_values_of_nodes_are_looked_at_a_few_times(operator: str) -> None:
+    """Any user may create pods with tens of thousands of requirements."""
+    admission = Admission([a_node(f"n-{number}", labels={"number": Counting(number)}) for number in range(50)])
+    Counting.looks = 0
+    for number in range(200):
+        asked = Requirement("number", operator, () if "Exist" in operator else (str(number),))
+        admission.mask(Constraints(affinity_terms=((asked,),), node_selector=(("absent", str(number)),)))
+    assert Counting.looks < 10 * 50
+
+
 def test_words_of_a_refusal_name_what_is_wanted() -> None:
     def words(node: Node, constraints: Constraints) -> str:
         found = refusal(an_executor("e-1", constraints=constraints), node)

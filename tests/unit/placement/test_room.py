@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import replace
 from typing import Any
 
@@ -236,6 +237,30 @@ def test_each_goes_to_where_the_largest_mean_share_of_cpu_and_memory_is_left() -
     pending = tuple(Demand(Resources(1.0, 1.0)) for _ in range(5))
     counts = [room_of(a_snapshot(*nodes, pending=pending[:count])) for count in range(6)]
     assert [9.0 - cores["n2"] for cores in counts] == [0, 0, 0, 1, 1, 2]
+
+
+def test_of_nodes_that_are_alike_the_first_ones_take_pending_pods_one_each() -> None:
+    nodes = tuple(a_node(f"n{number}") for number in range(6))
+    for count in range(9):
+        pending = tuple(Demand(Resources(1.0, GIB, 1)) for _ in range(count))
+        taken = [4.0 - cores for cores in room_of(a_snapshot(*nodes, pending=pending)).values()]
+        assert taken == [count // 6 + (number < count % 6) for number in range(6)]
+
+
+def test_no_more_nodes_are_put_in_order_than_there_are_pending_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any user may create thousands of pods, each of another size."""
+    ordered: list[int] = []
+    replaced = heapq.heapreplace
+
+    def noted(heap: list[Any], item: Any) -> Any:
+        ordered.append(len(heap))
+        return replaced(heap, item)
+
+    monkeypatch.setattr(heapq, "heapreplace", noted)
+    nodes = tuple(a_node(f"n{number:02}") for number in range(60))
+    pending = tuple(Demand(Resources(0.1 + number / 100, GIB, 1)) for number in range(10))
+    room_of(a_snapshot(*nodes, pending=pending))
+    assert ordered == [1] * 10
 
 
 def test_a_node_that_is_full_gets_no_more_of_them() -> None:
