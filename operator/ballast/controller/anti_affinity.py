@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from ballast.controller.quota import Usage
 from ballast.kube import names
 from ballast.kube.anti_affinity import UNREAD, AntiAffinityTerm, Labels
 from ballast.kube.nodes import NodeFacts
@@ -45,7 +46,7 @@ class AntiAffinity:
         self._by_name: dict[str, _PlacesByTerm] = defaultdict(dict)
         """First by the namespace that terms name: most name their own."""
         self._by_selector: _PlacesByTerm = {}
-        self._tried: Counter[str] = Counter()
+        self._tries = Usage(MOST_TRIED)
         """By namespace of the terms."""
         self._known: dict[tuple[object, ...], _Kept] = {}
         found = [*_keeping_away(pods), *((*key, node) for key, on in others.items() for node in on)]
@@ -87,7 +88,7 @@ class AntiAffinity:
         unsure = False
         for table in (self._by_name.get(pod.namespace, {}), self._by_selector):
             for namespace, terms in table.items():
-                unsure |= self._tried[namespace] + len(terms) > MOST_TRIED
+                unsure |= len(terms) > self._tries.left(namespace)
                 for term, places in self._to_try(namespace, terms):
                     if term not in pod.anti_affinity and term.concerns(pod.namespace, pod.labels, self._namespaces):
                         barred[term.level] |= places
@@ -98,9 +99,9 @@ class AntiAffinity:
         self, namespace: str, terms: Mapping[AntiAffinityTerm, set[str]]
     ) -> Iterator[tuple[AntiAffinityTerm, set[str]]]:
         """As many of the terms as MOST_TRIED leaves for this namespace."""
-        left = max(0, MOST_TRIED - self._tried[namespace])
-        self._tried[namespace] += min(left, len(terms))
-        return islice(terms.items(), left)
+        most = min(self._tries.left(namespace), len(terms))
+        self._tries.add(namespace, most)
+        return islice(terms.items(), most)
 
 
 def _note(table: _PlacesByTerm, namespace: str, term: AntiAffinityTerm, place: str) -> None:

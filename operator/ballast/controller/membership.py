@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.api.topology import Component, SparkTopology
+from ballast.controller.quota import Usage
 from ballast.kube import names
 from ballast.kube.pods import Pod
 
@@ -17,7 +18,7 @@ _Row = tuple[SparkTopology, Component]
 _LIMIT = 50_000
 MOST_TRIED = 20_000
 """Times that selectors of one namespace are tried on its executors: both are a tenant's to create, and gated executors
-of others wait for the pass.
+of others wait for the pass. Of all namespaces as `Usage` says.
 """
 MOST_UNDECLARED = 32
 """Components of one topology that no SparkTopology declares: a pass compares each with each other."""
@@ -74,14 +75,13 @@ class Membership:
                     pair = next(iter(sorted(component.selector.match_labels.items())), None)
                     self._selecting[topology.metadata.namespace or ""][pair].append((topology, component))
         self._known: dict[tuple[str, ...], Belonging] = {}
-        self._tried: Counter[str] = Counter()
-        """By namespace."""
+        self._tries, self._exceeding = Usage(MOST_TRIED), set[str]()
         self._undeclared: dict[str, set[str]] = defaultdict(set)
         """By topology."""
 
     def exceeds_limit(self, namespace: str) -> bool:
         """Whether some of its executors were looked up without its selectors."""
-        return self._tried[namespace] > MOST_TRIED
+        return namespace in self._exceeding
 
     def of(self, pod: Pod) -> Belonging:
         key = _key(pod)
@@ -141,7 +141,10 @@ class Membership:
 
     def _may_try(self, pod: Pod, selectors: int) -> bool:
         """Whether its namespace has so many tries left, which are counted."""
-        self._tried[pod.namespace] += selectors
+        if selectors > self._tries.left(pod.namespace):
+            self._exceeding.add(pod.namespace)
+        elif selectors:
+            self._tries.add(pod.namespace, selectors)
         return not self.exceeds_limit(pod.namespace)
 
     def _bounded(self, topology: str, component: str) -> str:

@@ -37,8 +37,8 @@ each may use half of its equal part.
 """
 
 
-class _Usage:
-    """Sum of sizes, by namespace. `most`: of each."""
+class Usage:
+    """Sum of sizes, by namespace. `most`: of each, and OF_ALL times as much of all together."""
 
     def __init__(self, most: int) -> None:
         self._most, self._total = most, 0
@@ -48,15 +48,18 @@ class _Usage:
         """Namespaces that use anything."""
         return len(self._used)
 
-    def fits(self, namespace: str, size: int) -> bool:
+    def left(self, namespace: str) -> int:
+        """How much more the namespace may use."""
         whole, namespaces = OF_ALL * self._most, len(self._used) + (namespace not in self._used)
-        return self.fits_alone(namespace, size) and (
-            self._total + size <= whole or 2 * (self._used[namespace] + size) * namespaces <= whole
-        )
+        used = self._used.get(namespace, 0)
+        return max(0, min(self._most - used, max(whole - self._total, whole // (2 * namespaces) - used)))
+
+    def fits(self, namespace: str, size: int) -> bool:
+        return size <= self.left(namespace)
 
     def fits_alone(self, namespace: str, size: int) -> bool:
         """Whether it would fit if other namespaces used nothing."""
-        return self._used[namespace] + size <= self._most
+        return self._used.get(namespace, 0) + size <= self._most
 
     def add(self, namespace: str, size: int) -> None:
         self._used[namespace] += size
@@ -91,7 +94,7 @@ class Quota:
     """
 
     def __init__(self, kind: Kind, most: int, limit: str) -> None:
-        self._kind, self._limit, self._usage = kind, limit, _Usage(most)
+        self._kind, self._limit, self._usage = kind, limit, Usage(most)
         self._admitted: dict[str, tuple[str, int]] = {}
         """Namespace and size, by uid."""
         self._refused: dict[str, tuple[str, str]] = {}
@@ -223,7 +226,7 @@ class TemplateQuota:
     """
 
     def __init__(self, most: int) -> None:
-        self._usage = _Usage(most)
+        self._usage = Usage(most)
         self._sizes: dict[tuple[str, int], int] = {}
         """By namespace and identity of the value: pods keep it, so that no other can have its identity."""
         self._pods: Counter[tuple[str, int]] = Counter()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from ballast.api.labels import LabelSelector, Requirement
+from ballast.controller.quota import Usage
 from ballast.kube import names
 from ballast.kube.pods import Pod
 from ballast.model import Anchor, Location, Phase
@@ -48,7 +50,7 @@ class Surroundings:
         self._located: dict[str, Mapping[str, Pod]] = {}
         """By namespace and application, the first driver by name that is on a known node."""
         self._anchors: dict[_Asked, tuple[Anchor, ...]] = {}
-        self._tries: dict[str, _Tries] = defaultdict(_Tries)
+        self._tries = Usage(MOST_TRIED)
         """By the namespace of the topologies."""
 
     def driver(self, namespace: str, applications: Iterable[str]) -> Anchor | None:
@@ -67,7 +69,7 @@ class Surroundings:
         if namespace not in self._drivers:
             drivers = (pod for pod in self._pods.get(namespace, ()) if pod.is_driver and not pod.ended)
             self._drivers[namespace] = _Pods(drivers)
-        found = self._drivers[namespace].candidates(selector, self._tries[namespace])
+        found = self._drivers[namespace].candidates(selector, partial(self._take, namespace))
         return next((pod for pod in found if selector.matches(pod.labels)), None)
 
     def anchors(self, selector: LabelSelector, namespace: str, *, asking: str) -> tuple[Anchor, ...]:
@@ -80,9 +82,16 @@ class Surroundings:
             if namespace not in self._staying:
                 pods = (pod for pod in self._pods.get(namespace, ()) if pod.node and pod.phase in _STAYING)
                 self._staying[namespace] = _Pods(pods)
-            found = self._staying[namespace].candidates(selector, self._tries[asking])
+            found = self._staying[namespace].candidates(selector, partial(self._take, asking))
             self._anchors[asked] = self._anchored(pod for pod in found if selector.matches(pod.labels))
         return self._anchors[asked]
+
+    def _take(self, namespace: str, pods: int) -> None:
+        """Raises TooManyTriedError where its topologies may not try so many more."""
+        if pods > self._tries.left(namespace):
+            raise TooManyTriedError
+        if pods:
+            self._tries.add(namespace, pods)
 
     def _anchored(self, pods: Iterable[Pod]) -> tuple[Anchor, ...]:
         counts = Counter(pod.node for pod in pods if pod.node is not None)
@@ -102,18 +111,6 @@ class Surroundings:
         return found
 
 
-class _Tries:
-    """How many pods a namespace's topologies may still try."""
-
-    def __init__(self) -> None:
-        self._left = MOST_TRIED
-
-    def take(self, count: int) -> None:
-        if count > self._left:
-            raise TooManyTriedError
-        self._left -= count
-
-
 class _Pods:
     """Pods in order by the labels that selectors ask for."""
 
@@ -121,15 +118,15 @@ class _Pods:
         self._all = list(pods)
         self._by_label: dict[str, Mapping[str, Sequence[Pod]]] = {}
 
-    def candidates(self, selector: LabelSelector, tries: _Tries) -> Sequence[Pod]:
-        """The fewest that one of its labels leaves."""
+    def candidates(self, selector: LabelSelector, take: Callable[[int], None]) -> Sequence[Pod]:
+        """The fewest that one of its labels leaves. `take`: called before so many are looked at."""
         pods: Sequence[Pod] = self._all
         for label, value in selector.match_labels.items():
             if label not in self._by_label:
-                tries.take(len(self._all))
+                take(len(self._all))
                 self._by_label[label] = self._in_order(label)
             pods = min(pods, self._by_label[label].get(value, ()), key=len)
-        tries.take(len(pods))
+        take(len(pods))
         return pods
 
     def _in_order(self, label: str) -> Mapping[str, Sequence[Pod]]:

@@ -48,3 +48,29 @@ def test_terms_that_are_not_tried_any_more_cost_nothing(*, selecting: bool) -> N
     assert [away.unsure(each) for each in executors] == [False] * 20 + [True] * 80, "these are placed by preference"
     assert found == [(Requirement(HOST, "NotIn", ("node-1",)),)] * 20 + [()] * 80
     assert counted.taken == MOST_TRIED
+
+
+def test_terms_of_many_namespaces_are_tried_four_times_as_often_as_those_of_one() -> None:
+    """One user may have many namespaces. Each of the others may still use half of its equal part."""
+    others, count = 40, 1000
+    away = AntiAffinity(
+        (),
+        {
+            (f"tenant-{number}", AntiAffinityTerm(frozenset(), (), (Requirement("n", "In", (str(each),)),), HOST)): (
+                "node-1",
+            )
+            for number in range(others)
+            for each in range(count)
+        },
+        NODES,
+        {"analytics": {}},
+    )
+    counted = away._by_selector
+    for name, terms in counted.items():
+        counted[name] = _Counted(terms)  # type: ignore[assignment]
+    reader = PodReader()
+    for each in range(100):
+        away.demands(reader.read(executor(1, labels={"n": str(each)})))
+    tried = [terms.taken for terms in counted.values()]  # type: ignore[attr-defined]
+    assert min(tried) >= 4 * MOST_TRIED // (2 * others)
+    assert sum(tried) <= 4 * MOST_TRIED + others * count

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from ballast.api.labels import LabelSelector
 from ballast.controller.membership import MOST_TRIED, MOST_UNDECLARED, OTHERS, Belonging, Membership
 from ballast.kube.pods import PodReader
 from tests.unit.kube.builders import GATE, executor, topology
@@ -139,6 +141,33 @@ def test_selectors_of_one_namespace_are_tried_so_often_and_no_more() -> None:
     assert membership.exceeds_limit("tenant")
     assert owner(4, "sessions", "analytics") == "analytics/clicks"
     assert not membership.exceeds_limit("analytics")
+
+
+def test_selectors_of_many_namespaces_are_tried_four_times_as_often_as_those_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One user may have many namespaces."""
+    monkeypatch.setattr("ballast.controller.membership.MOST_TRIED", 100)
+    tries, matches = itertools.count(), LabelSelector.matches
+
+    def counted(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+        next(tries)
+        return matches(selector, labels)
+
+    monkeypatch.setattr(LabelSelector, "matches", counted)
+    spaces = [f"tenant-{number}" for number in range(20)]
+    flood = [topology("t", namespace=space, components=[selected(n) for n in range(10)]) for space in spaces]
+    membership, reader = Membership([CLICKS, *flood], {}), PodReader()
+
+    def owner(number: int, app: str, namespace: str) -> str:
+        labels = {"app": app, "part": "p7", "batch": str(number)}
+        return membership.of(reader.read(executor(number, namespace=namespace, labels=labels))).topology
+
+    for space in spaces:
+        owners = [owner(number, "a", space) for number in range(10)]
+        assert space not in spaces[:4] or set(owners) == {f"{space}/t"}
+    assert next(tries) <= 7 * 100
+    assert owner(4, "sessions", "analytics") == "analytics/clicks"
 
 
 def test_selectors_of_a_topology_that_executors_name_count_among_those_that_are_tried() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -56,6 +57,10 @@ def selecting(number: int) -> LabelSelector:
     return LabelSelector.model_validate({"matchLabels": {"tier": "data"}, "matchExpressions": [other]})
 
 
+def flood(place: Surroundings, asking: str, numbers: Iterator[int]) -> Callable[[int], object]:
+    return lambda _: place.anchors(selecting(next(numbers)), "kafka", asking=asking)
+
+
 def refused(ask: Callable[[int], object]) -> int:
     """How many of twice as many questions, each about all pods, as may be asked."""
     count = 0
@@ -85,6 +90,15 @@ def test_a_flood_of_selectors_is_bounded_and_leaves_other_namespaces_theirs(trie
     place = around(*brokers())
     assert refused(lambda number: place.anchors(selecting(number), "kafka", asking="junk")) > 0
     assert 0.9 * MOST_TRIED < tried.count <= MOST_TRIED
+    assert place.anchors(selecting(-1), "kafka", asking="team")
+
+
+def test_a_flood_from_many_namespaces_is_bounded_as_well_and_leaves_others_a_part(tried: Tried) -> None:
+    """One user may have many namespaces."""
+    place, asked = around(*brokers()), itertools.count()
+    for number in range(12):
+        assert refused(flood(place, f"junk-{number}", asked)) > 0
+    assert tried.count <= 7 * MOST_TRIED
     assert place.anchors(selecting(-1), "kafka", asking="team")
 
 
