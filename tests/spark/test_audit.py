@@ -126,6 +126,20 @@ def test_declarations_that_can_t_be_audited_are_refused(audit: Audit, records: D
             audit.stage(source, name, **wrong)
 
 
+def test_no_record_replaces_that_of_another_stage(audit: Audit, records: DataFrame) -> None:
+    """A sink called `stages` lost its records unnoticed: the listener's had the same place in the ledger."""
+    source = audit.stage(records, "source", id="id")
+    with pytest.raises(InvalidField, match="the ledger keeps its own records under this name"):
+        audit.sink(lambda *_: None, "stages", id="id")
+    for name, words in (
+        ("stages", "the ledger keeps its own records"),
+        ("source", "give each stage of the ledger its own name"),
+        ("written", "give each stage of the ledger its own name"),
+    ):
+        with pytest.raises(InvalidField, match=words):
+            audit.delivered(source, name, id="id", batch="id", query="clicks", after="written")
+
+
 def test_a_ledger_is_read_by_its_address_as_it_is_locally(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever its folder and its queries are called, and whatever else is in there."""
     folder, names = tmp_path / "of{a,b}*", ("_clicks", ".clicks", "clicks", "größe")

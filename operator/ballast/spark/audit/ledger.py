@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ballast.errors import BallastError
@@ -40,6 +41,11 @@ _HIDDEN = ("_", ".")
 """Spark's readers pass over files whose names begin so."""
 _MOST_ROWS = 10_000
 """In a file: a row is a stage. A file of a megabyte may hold any number of rows that are alike."""
+_MOST_VALUES, _MOST_BYTES = 100 * _MOST_ROWS, 64 << 20
+"""Of a column of a file, once decompressed."""
+_LONGEST_NAME_BYTES = 4 << 10
+_TEXTS = ("query", "run", "stage", "after.list.element")
+"""Read as dictionaries: a text of megabytes that stands in each row would be there as often before it is looked at."""
 
 
 class LedgerError(BallastError):
@@ -126,23 +132,45 @@ def _nothing_in(folder: object) -> str:
 
 
 def _read(file: Path) -> Iterable[Entry]:
+    if not file.is_file():
+        # To open a pipe would wait until something writes into it.
+        raise LedgerError(f"{file}: it is no file of a ledger: move it elsewhere")
     try:
-        rows = pq.read_metadata(file).num_rows
-        if rows > _MOST_ROWS:
-            raise LedgerError(
-                f"{file}: it is no file of a ledger: it has {rows} rows, and at most {_MOST_ROWS} are read"
-            )
-        table = pq.read_table(file, partitioning=None)
+        _check_size(pq.read_metadata(file), file)
+        table = pq.read_table(file, partitioning=None, read_dictionary=list(_TEXTS))
     except (pa.ArrowException, OSError) as error:
         raise LedgerError(f"{file}: it can't be read as Parquet: {str(error).splitlines()[0]}") from error
     missing = [name for name in _SCHEMA.names if name not in table.column_names]
     if missing:
         raise LedgerError(f"{file}: it is no file of a ledger: it has no column {missing[0]}")
     try:
-        table = table.select(_SCHEMA.names).cast(_SCHEMA)
-    except pa.ArrowException as error:
+        if any(_longest_bytes(table[name]) > _LONGEST_NAME_BYTES for name in table.column_names):
+            raise LedgerError(f"{file}: it is no file of a ledger: a name has more than {_LONGEST_NAME_BYTES} bytes")
+        rows = table.select(_SCHEMA.names).cast(_SCHEMA).to_pylist()
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         raise LedgerError(f"{file}: it is no file of a ledger: {str(error).splitlines()[0]}") from error
-    return [_entry(row, str(file)) for row in table.to_pylist()]
+    return [_entry(row, str(file)) for row in rows]
+
+
+def _check_size(metadata: pq.FileMetaData, file: Path) -> None:
+    """Raises LedgerError. What is compressed may stand for any amount of memory."""
+    if metadata.num_rows > _MOST_ROWS:
+        raise LedgerError(
+            f"{file}: it is no file of a ledger: it has {metadata.num_rows} rows, and at most {_MOST_ROWS} are read"
+        )
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+    if any(each.num_values > _MOST_VALUES or each.total_uncompressed_size > _MOST_BYTES for each in columns):
+        raise LedgerError(
+            f"{file}: it is no file of a ledger: a column has more than {_MOST_VALUES} values or {_MOST_BYTES} bytes"
+        )
+
+
+def _longest_bytes(column: pa.ChunkedArray) -> int:
+    """Of the texts of a column, each of which is looked at once."""
+    chunks = [chunk.flatten() if pa.types.is_list(chunk.type) else chunk for chunk in column.chunks]
+    texts = [chunk.dictionary for chunk in chunks if pa.types.is_dictionary(chunk.type)]
+    return max((pc.max(pc.binary_length(each)).as_py() or 0 for each in texts), default=0)
 
 
 def read_anywhere(spark: SparkSession, path: str) -> list[Entry]:

@@ -24,6 +24,9 @@ _QUERY_PROPERTY = "sql.streaming.queryId"
 _ALL_ATTEMPTS = "spark.sql.legacy.observeMetricsAggregateAllAttempts"
 _CONSUMED, _COUNT, _EMITTED = "__audit_consumed", "__audit_count", "__audit_emitted"
 """Columns that a stage adds for its own use."""
+_OWN_NAME = "give each stage of the ledger its own name"
+_ALL_STAGES = "stages"
+"""The part of a micro-batch in which the listener records."""
 _LOG = logging.getLogger(__name__)
 
 Write = Callable[[DataFrame, int], None]
@@ -97,6 +100,7 @@ class Audit:
         after: str | Sequence[str] | None = None,
     ) -> Write:
         """`write` for `foreachBatch`, with the records counted that it really reads. It must read them once."""
+        _check_part(name)
         before = self._after(name, after)
         self._stages[name] = _Stage(name, before)
 
@@ -119,7 +123,14 @@ class Audit:
         query: str,
         after: str,
     ) -> None:
-        """Records what arrived: a batch `df` read back from the sink, whose column `batch` has each micro-batch."""
+        """Records what arrived: a batch `df` read back from the sink, whose column `batch` has each micro-batch.
+
+        Raises InvalidField for the name of another stage.
+        """
+        _check_part(name)
+        if name == after or name in self._stages:
+            # It would replace what that stage recorded, and be compared with itself.
+            raise InvalidField("name", name, _OWN_NAME)
         column = sql.col(batch) if isinstance(batch, str) else batch
         hashes = {_CONSUMED: sql.xxhash64(id)}
         rows = df.withColumns(hashes).groupBy(column.cast("long").alias("batch")).agg(*_sums(hashes)).collect()
@@ -142,7 +153,7 @@ class Audit:
             self._entry(stage, values, query=query, batch=batch, run=run, recomputed=recomputed)
             for stage, values in sums.items()
         ]
-        self._add(entries, part="stages")
+        self._add(entries, part=_ALL_STAGES)
 
     def _emitted(
         self,
@@ -167,7 +178,7 @@ class Audit:
 
     def _after(self, name: str, after: str | Sequence[str] | None) -> tuple[str, ...]:
         if not name or name in self._stages:
-            raise InvalidField("name", name, "give each stage of the ledger its own name")
+            raise InvalidField("name", name, _OWN_NAME)
         if after is None:
             return tuple(self._stages)[-1:]
         before = (after,) if isinstance(after, str) else tuple(after)
@@ -214,6 +225,12 @@ class Audit:
         except Exception:  # noqa: BLE001 -- of any file system
             # The query goes on without its proof: the audit shows the micro-batch as unrecorded.
             _LOG.exception("audit: micro-batch %s of %s is not recorded", entries[0].batch, entries[0].query)
+
+
+def _check_part(name: str) -> None:
+    """Raises InvalidField for a name under which the listener's record would replace this one, unnoticed."""
+    if name == _ALL_STAGES:
+        raise InvalidField("name", name, "the ledger keeps its own records under this name: give another")
 
 
 def _observed(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,37 @@ def test_files_with_more_rows_than_a_query_has_stages_are_refused(tmp_path: Path
     row = pa.Table.from_pylist([ROW])
     pq.write_table(row.take(pa.array([0] * 20_000)), tmp_path / "bomb.parquet")
     with pytest.raises(LedgerError, match=r"bomb\.parquet: .* it has 20000 rows, and at most 10000 are read"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{**ROW, "query": str(number) * 2**19} for number in range(10, 80)], "more than .* 67108864 bytes"),
+        ([{**ROW, "after": ["a"] * 1_100_000}], "a column has more than 1000000 values"),
+        ([{**ROW, "stage": "x" * 5000}], "a name has more than 4096 bytes"),
+        ([{**ROW, "after": ["x" * 5000]}], "a name has more than 4096 bytes"),
+    ],
+)
+def test_small_files_that_stand_for_much_memory_are_refused(
+    tmp_path: Path, rows: list[dict[str, Any]], words: str
+) -> None:
+    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), tmp_path / "bomb.parquet", compression="zstd")
+    with pytest.raises(LedgerError, match=words):
+        read(tmp_path)
+
+
+def test_a_pipe_among_the_files_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(LedgerError, match=r"pipe\.parquet: it is no file of a ledger"):
+        read(tmp_path)
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist([ROW], schema=_SCHEMA)
+    wrong = pa.array([b"\xff"], pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(0, "query", wrong), tmp_path / "bytes.parquet")
+    with pytest.raises(LedgerError, match=r"bytes\.parquet: it is no file of a ledger"):
         read(tmp_path)
 
 
