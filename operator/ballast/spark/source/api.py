@@ -20,6 +20,8 @@ from ballast.spark.source.moment import Grid
 from ballast.spark.source.options import Server
 
 _LONGEST_PAUSE_SECONDS = 60.0
+_OF_VALUES = "PromQL warning: "
+"""Such as of histograms next to plain numbers, or of buckets without a bound, which PromQL leaves out."""
 
 
 class _Patience(Retry):
@@ -109,7 +111,8 @@ class Api:
 def envelope(text: bytes) -> dict[str, Any]:
     """An answer that is whole: success, and no warning. Raises SourceError with the server's own words.
 
-    A warning tells of what is missing (a store that did not answer, samples left out); notes ("infos") don't.
+    A warning tells of what is missing (a store that did not answer, samples left out). Notes ("infos") don't, nor does
+    what PromQL says of values: any pod that is scraped can export some that it warns of, next to those of others.
     """
     try:
         document = json.loads(text)
@@ -120,6 +123,7 @@ def envelope(text: bytes) -> dict[str, Any]:
     warnings = document.get("warnings") or ([f"partial: {document['partial']}"] if document.get("partial") else [])
     if document.get("isPartial"):
         warnings = [*warnings, "isPartial"]
+    warnings = [each for each in warnings if not str(each).startswith(_OF_VALUES)]
     if warnings:
         raise SourceError(f"refused an answer that may be partial; the server warns: {'; '.join(map(str, warnings))}")
     return document

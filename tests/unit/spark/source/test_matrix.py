@@ -124,6 +124,14 @@ def test_an_answer_that_is_not_whole_is_refused(more: dict[str, Any], words: str
         rows(body)
 
 
+def test_what_promql_says_of_values_is_no_warning() -> None:
+    """Any pod can export a bucket without a bound, or a histogram next to others' plain numbers: reads of all ended."""
+    said = 'PromQL warning: bucket label "le" is missing or has a malformed value of "abc" for metric name "" (1:25)'
+    assert len(rows(answer([({}, [(1, "1")])], warnings=[said]))) == 1
+    with pytest.raises(SourceError, match=r"the server warns: store x did not answer$"):
+        rows(answer([({}, [(1, "1")])], warnings=[said, "store x did not answer"]))
+
+
 def test_notes_are_no_warnings() -> None:
     assert len(rows(answer([({}, [(1, "1")])], infos=["metric might not be a counter"], isPartial=False))) == 1
 
