@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
+from math import inf
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -20,6 +21,9 @@ from ballast.errors import BallastError, InvalidField
 
 _LONGEST_LINE_CHARACTERS = 256 << 20
 """Of a log: plans of SQL that Spark writes into one event have tens of megabytes."""
+_COMPRESSED = (".zstd", ".zst")
+_MOST_TIMES, _LEAST_CHARACTERS = 200, 256 << 20
+"""By how much a compressed file may grow, and what any may say. Event logs grow twenty times."""
 EXAMPLES = (
     "ballast size --progress progress.jsonl --event-log event-log --gc-log gc.log",
     "ballast size --progress progress.jsonl --report sizing.html --set rate=2x",
@@ -160,7 +164,7 @@ def _opened(path: Path, option: str) -> Iterator[IO[str]]:
     """Also a file that Spark compressed with zstd."""
     try:
         with path.open("rb") as raw:
-            if path.suffix in (".zstd", ".zst"):
+            if path.suffix in _COMPRESSED:
                 yield TextIOWrapper(_decompressed(raw, path, option), encoding="utf-8")
             elif path.suffix in (".lz4", ".snappy", ".lzf"):
                 remedy = "this compression is Spark's own: write logs with spark.eventLog.compression.codec=zstd"
@@ -172,10 +176,18 @@ def _opened(path: Path, option: str) -> Iterator[IO[str]]:
 
 
 def _lines_of(file: IO[str], path: Path, option: str) -> Iterator[str]:
-    """Raises InvalidField for one that is longer than any of Spark's: what is compressed may be as long as it likes."""
+    """Raises InvalidField for one that is longer than any of Spark's: what is compressed may be as long as it likes.
+
+    Likewise for a file that says far more than what is compressed of logs.
+    """
+    left = max(_LEAST_CHARACTERS, _MOST_TIMES * path.stat().st_size) if path.suffix in _COMPRESSED else inf
     while line := file.readline(_LONGEST_LINE_CHARACTERS + 1):
         if len(line) > _LONGEST_LINE_CHARACTERS:
             told = f"a line has more than {_LONGEST_LINE_CHARACTERS >> 20} Mi characters: name the right file"
+            raise InvalidField(option, str(path), told)
+        left -= len(line)
+        if left < 0:
+            told = f"it says more than {_MOST_TIMES} times of its length: name the right file, or decompress it"
             raise InvalidField(option, str(path), told)
         yield line
 

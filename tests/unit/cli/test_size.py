@@ -257,6 +257,17 @@ def test_a_compression_of_sparks_own_is_refused_with_one_that_is_read(tmp_path: 
     assert "spark.eventLog.compression.codec=zstd" in refused("--event-log", str(path))
 
 
+def test_a_compressed_log_that_says_far_more_than_logs_do_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million tasks take 77 kB if they are alike, and hundreds of megabytes of memory."""
+    path = tmp_path / "app-1.zstd"
+    monkeypatch.setattr(size, "_LEAST_CHARACTERS", 1 << 20)
+    line = json.dumps({"Event": "Other", "Details": " " * 2**10}) + "\n"
+    path.write_bytes(pa.Codec("zstd").compress(line.encode() * 2000, asbytes=True))
+    assert "it says more than 200 times of its length" in refused("--event-log", str(path))
+
+
 def test_a_compressed_log_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "app-1.zstd"
