@@ -130,7 +130,7 @@ def discover(
         dict(_queries(progress or (), found)),
         _flows(prometheus, found, pods) if prometheus is not None else {},
     )
-    typer.echo("---\n".join(_text(each) for each in proposed(seen, name=name)), nl=False)
+    typer.echo("---\n".join(_texts(proposed(seen, name=name))), nl=False)
 
 
 def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]:
@@ -247,13 +247,16 @@ def _end(text: str) -> End:
 
 
 def _kafka(pods: Iterable[Json]) -> Iterator[End]:
-    """The first that is known by its labels."""
+    """Those that are known by their labels, if they are in one namespace: any pod may have such labels."""
     known = list(pods)
-    for labels in _BROKERS:
-        for pod in known:
-            if labels.items() <= _labels(pod).items():
-                yield End(KAFKA, pod["metadata"].get("namespace") or "default", labels)
-                return
+    found = [
+        End(KAFKA, pod["metadata"].get("namespace") or "default", labels)
+        for labels in _BROKERS
+        for pod in known
+        if labels.items() <= _labels(pod).items()
+    ]
+    if len({end.namespace for end in found}) == 1:
+        yield found[0]
 
 
 def _queries(options: Sequence[str], found: Sequence[Application]) -> Iterator[tuple[str, Query]]:
@@ -278,7 +281,7 @@ def _flows(url: str, found: Sequence[Application], pods: Iterable[Json]) -> dict
         raise NoAnswerError(f"--prometheus: {url.rpartition('@')[2]}: {name}: {words}: name a Prometheus that answers")
     sources = Sources({(each.namespace, each.id) for each in found}, _drivers(pods))
     # Names of metrics have no hyphens, so the application's id in them has none either.
-    ids = {each.id.replace("-", "_"): each.id for each in found}
+    ids = {(each.namespace, each.id.replace("-", "_")): each.id for each in found}
     values = {
         name: sources.select(replace(each, labels=_with_id(each.labels, ids)) for each in answer.series).sums()
         for name, answer in answers.items()
@@ -289,9 +292,11 @@ def _flows(url: str, found: Sequence[Application], pods: Iterable[Json]) -> dict
     }
 
 
-def _with_id(labels: Mapping[str, str], ids: Mapping[str, str]) -> Mapping[str, str]:
+def _with_id(labels: Mapping[str, str], ids: Mapping[tuple[str, str], str]) -> Mapping[str, str]:
+    """Another namespace's application may have an id that differs by its hyphens alone."""
     named = labels.get("application_id", "")
-    return {**labels, "application_id": ids.get(named.replace("-", "_"), named)}
+    known = ids.get((labels.get("namespace", ""), named.replace("-", "_")), named)
+    return {**labels, "application_id": known}
 
 
 def _drivers(pods: Iterable[Json]) -> dict[tuple[str, str], set[str]]:
@@ -303,6 +308,26 @@ def _drivers(pods: Iterable[Json]) -> dict[tuple[str, str], set[str]]:
             where = pod["metadata"].get("namespace") or "default"
             drivers.setdefault((where, application), set()).add(pod["metadata"]["name"])
     return drivers
+
+
+def _texts(proposals: Sequence[Proposal]) -> list[str]:
+    """Without those that can't be: labels of one namespace must not keep others from theirs.
+
+    Raises InvalidResource if there is no other.
+    """
+    texts, wrong = [], []
+    for each in proposals:
+        try:
+            texts.append(_text(each))
+        except InvalidResource as error:
+            wrong.append((each, error))
+    if wrong and not texts:
+        raise wrong[0][1]
+    for each, why in wrong:
+        typer.echo(
+            f"Warning: nothing is proposed in namespace {each.document['metadata']['namespace']}: {why}", err=True
+        )
+    return texts
 
 
 def _text(proposal: Proposal) -> str:

@@ -115,6 +115,49 @@ def test_series_that_another_pod_exports_count_for_no_application(files: Path, c
     assert "no shuffle was measured" in text
 
 
+def test_another_namespaces_application_of_nearly_the_same_id_takes_no_series_away(
+    files: Path, prometheus: str
+) -> None:
+    pods = json.loads((files / "pods.json").read_text(encoding="utf-8"))["items"]
+    pods.append(pod("liar-exec-1", "tenant-b", spark_role="executor", spark_app_selector="spark_ingest"))
+    (files / "pods.json").write_text(json.dumps({"items": pods}), encoding="utf-8")
+    told = run("discover", "-A", "-f", str(files / "pods.json"), "--prometheus", prometheus)
+    own, _ = sorted(yaml.safe_load_all(told.out), key=lambda each: str(each["metadata"]["namespace"]))
+    assert "exchange" in own["spec"]["components"][0]
+
+
+def test_pods_of_several_namespaces_that_call_themselves_kafka_are_asked_about(files: Path) -> None:
+    """The first one that was listed became an end of everybody's topologies."""
+    pods = json.loads((files / "pods.json").read_text(encoding="utf-8"))["items"]
+    liar = pod("liar-0", "aaa")
+    liar["metadata"]["labels"] = {"strimzi.io/kind": "Kafka"}
+    pods.insert(0, liar)
+    (files / "pods.json").write_text(json.dumps({"items": pods}), encoding="utf-8")
+    topology, text = found("-f", str(files / "pods.json"), "ingest", "--progress", str(files / "ingest.jsonl"))
+    assert [each.name for each in topology.spec.components] == ["ingest"]
+    assert "name its brokers: --external kafka=NAMESPACE/app=kafka" in text
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [{"ballast.dev/topology": "t", "ballast.dev/component": f"c{number}"} for number in range(101)],
+        [{"ballast.dev/topology": "t", "ballast.dev/component": "No_Name"}],
+    ],
+    ids=["too many components", "no name"],
+)
+def test_labels_of_one_namespace_keep_no_other_from_its_proposal(files: Path, labels: list[dict[str, str]]) -> None:
+    pods = json.loads((files / "pods.json").read_text(encoding="utf-8"))["items"]
+    for number, each in enumerate(labels):
+        liar = pod(f"liar-exec-{number}", "aaa", spark_role="executor", spark_app_selector=f"spark-{number}")
+        liar["metadata"]["labels"] |= each
+        pods.append(liar)
+    (files / "pods.json").write_text(json.dumps({"items": pods}), encoding="utf-8")
+    told = run("discover", "-A", "-f", str(files / "pods.json"))
+    assert [document["metadata"]["namespace"] for document in yaml.safe_load_all(told.out)] == ["analytics"]
+    assert (told.code, told.err.count("nothing is proposed in namespace aaa")) == (0, 1)
+
+
 def test_without_measurements_it_says_what_to_give(files: Path) -> None:
     topology, text = found("-f", str(files / "pods.json"), "-n", "analytics")
     assert [each.name for each in topology.spec.components] == ["ingest", "sessions"]
