@@ -14,6 +14,9 @@ from ballast.model import Anchor, Component, ConditionReason, Separation, Stream
 Rates = Mapping[tuple[str, str], float]
 """Bytes per second by topology key and query, where queries are allowed and had an answer."""
 
+_MOST_BYTES_PER_SECOND = 1e15
+"""Of a rate that is declared, as of a measured one: absurd ones of one topology would come out as no number at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -86,7 +89,7 @@ def _bytes_per_second(rate: Rate | None, rates: Rates, key: str) -> float | None
     if rate is None:
         return None
     if rate.bytes_per_second is not None:
-        return float(rate.bytes_per_second)
+        return min(float(rate.bytes_per_second), _MOST_BYTES_PER_SECOND)
     return rates.get((key, rate.query or ""))
 
 

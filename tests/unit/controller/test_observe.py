@@ -354,6 +354,13 @@ def test_a_topology_is_read_whole() -> None:
     assert not view.implicit
 
 
+def test_an_absurd_rate_counts_as_one_that_a_pass_can_compute_with() -> None:
+    (view,) = look(
+        topologies=[topology(components=[{"name": "ingest", "exchange": {"bytesPerSecond": "1e30"}}])]
+    ).snapshot.topologies
+    assert view.components[0].exchange_bytes_per_second == 1e15
+
+
 @pytest.mark.parametrize(
     ("labels", "topologies", "key"),
     [
