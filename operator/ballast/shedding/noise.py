@@ -41,6 +41,8 @@ _LEAST_STRAYED = 3.0
 """Points; nodes are not told apart by less."""
 _KNOWN_PASSES = 15
 """From which it is known how far a node strays."""
+_MOST_TAIL = 3.0
+"""Times the standard deviation of nodes next to restless ones, that their quantile is at most."""
 _LEAST_EXTREME = 5.0
 """Points, next to restless nodes."""
 
@@ -114,19 +116,21 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     if not deviations:
         return replace(noise, nodes=())
     passes = noise.passes + 1
-    known = {name: (middle, last, strayed) for name, middle, last, strayed in noise.nodes}
+    known = {name: (middle, last) for name, middle, last, _ in noise.nodes}
+    strays = {name: strayed for name, _, _, strayed in noise.nodes}
     names = watched(deviations)
     renewed = False
     if known and len(known.keys() ^ set(names)) > _MOST_CHANGED * len(names):
         # The middle has moved with them: how the others stood to it before says nothing now, or not without that.
         renewed = not noise.renewed
         known = {} if renewed else _shifted(known, deviations)
-    seen = {name: _Seen(deviations[name], *known[name][:2]) for name in names if name in known}
+    seen = {name: _Seen(deviations[name], *known[name]) for name in names if name in known}
     weight = max(1.0 / passes, 1.0 / _HORIZON_PASSES)
     nodes = []
     for name in names:
-        middle, _, strayed = known.get(name, (deviations[name], 0.0, 0.0))
-        distance = min(abs(deviations[name] - middle), _LARGEST)
+        middle, _ = known.get(name, (deviations[name], 0.0))
+        # How far it strays does not start again: two moves would be enough to make bursts of other nodes all nodes'.
+        strayed, distance = strays.get(name, 0.0), min(abs(deviations[name] - middle), _LARGEST)
         middle, strayed = (
             before + weight * (now - before) for before, now in ((middle, deviations[name]), (strayed, distance**2))
         )
@@ -136,6 +140,8 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     size = _learned(Size(noise.extreme, noise.change, noise.spread), list(seen.values()), passes, likeness)
     ordinary = [each for name, each in seen.items() if name not in restless]
     calm = _learned(noise.calm, ordinary, passes, likeness)
+    if restless:
+        calm = replace(calm, extreme=min(calm.extreme, _most_extreme(nodes, restless)))
     unseen = noise.unseen_seconds
     return Noise(passes, size.extreme, size.change, size.spread, tuple(nodes), restless, calm, renewed, unseen)
 
@@ -146,15 +152,15 @@ def leaving_out(noise: Noise, *, left_out: int, nodes: int, elapsed_seconds: flo
     return replace(noise, unseen_seconds=min(max(0.0, noise.unseen_seconds + change), _MOST_UNSEEN_SECONDS))
 
 
-_Known = tuple[float, float, float]
-"""A node's own middle, its deviation in the last pass, and its variance."""
+_Known = tuple[float, float]
+"""A node's own middle, and its deviation in the last pass."""
 
 
 def _shifted(known: Mapping[str, _Known], deviations: Mapping[str, float]) -> dict[str, _Known]:
     """As if the nodes that are still there had stood to the middle of before as they stand to that of now."""
-    moved = [deviations[name] - middle for name, (middle, _, _) in known.items() if name in deviations]
+    moved = [deviations[name] - middle for name, (middle, _) in known.items() if name in deviations]
     by = median(moved) if moved else 0.0
-    return {name: (middle + by, last + by, strayed) for name, (middle, last, strayed) in known.items()}
+    return {name: (middle + by, last + by) for name, (middle, last) in known.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +177,14 @@ def _restless(nodes: Sequence[tuple[str, float, float, float]], before: Collecti
     usual = max(median(strayed for _, _, _, strayed in nodes), _LEAST_STRAYED**2)
     bounds = {name: _RESTLESS_NO_MORE if name in before else _RESTLESS for name, _, _, _ in nodes}
     return tuple(name for name, _, _, strayed in nodes if strayed > bounds[name] * usual)
+
+
+def _most_extreme(nodes: Sequence[tuple[str, float, float, float]], restless: Collection[str]) -> float:
+    """By how far the others can stray, as far as they have.
+
+    Until a node is known to be restless, its bursts count for all, and the quantile would take most of a day to fall.
+    """
+    return _MOST_TAIL * sqrt(fmean(strayed for name, _, _, strayed in nodes if name not in restless))
 
 
 def _learned(before: Size, seen: Sequence[_Seen], passes: int, likeness: float) -> Size:

@@ -127,3 +127,25 @@ def test_by_chance_alone_no_node_is_restless(seed: int, times: float) -> None:
         assert noise.restless == ()
     assert noise.calm == Size(noise.extreme, noise.change, noise.spread)
     assert noise.of(hot="n0000", cold="n0001") == (noise.extreme, noise.extreme)
+
+
+@pytest.mark.parametrize("bursty", [3, 8])
+def test_bursts_that_are_new_become_no_noise_of_the_other_nodes(bursty: int) -> None:
+    """Until their nodes are known to be restless, they count for all."""
+    rows = 0.3 * gaussian(20, 900, 5.0, 1)
+    rows[600:, :bursty] += 50.0 * ((np.arange(300) // 15) % 2)[:, None]
+    noise = learned(rows)
+    assert noise.restless == tuple(f"n{index:04d}" for index in range(bursty))
+    assert noise.calm.extreme < 12.0
+
+
+def test_nodes_stay_restless_while_others_are_left_out_for_a_few_passes() -> None:
+    """Moves leave their nodes out, and all nodes start again then."""
+    rows = 0.3 * gaussian(20, 600, 5.0, 1)
+    rows[:, :5] += 50.0 * ((np.arange(600) // 15) % 2)[:, None]
+    noise = learned(rows)
+    assert len(noise.restless) == 5
+    for row in rows[:30]:
+        deviations = {f"n{index:04d}": float(score) for index, score in enumerate(row - np.median(row)) if index < 15}
+        noise = observe(noise, deviations, elapsed_seconds=60.0, memory_seconds=300.0)
+        assert len(noise.restless) == 5
