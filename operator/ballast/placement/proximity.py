@@ -279,6 +279,8 @@ _STEPS_OF_AN_EXECUTOR = 100
 _SMALL, _SMALL_POOL = 24, 64
 """Executors and nodes up to which a step takes a third of its ordinary time, or less."""
 _QUICKER = 3
+_ORDINARY_KINDS = 3
+"""Each step looks at all kinds, so with more of them it takes longer."""
 _LEAST_STEPS = 10
 _FEW = 200
 _FEW_PARTS = 5
@@ -288,9 +290,8 @@ _FEW_CELLS = 10_000
 _FEW_TOPOLOGIES = 4
 """Of a pass, up to which each may have its parts weighed."""
 _MANY = 5000
-_FEW_KINDS, _MANY_KINDS = 30, 200
-"""As `_FEW`, of what is placed together, and `_MANY`, of a pass: a topology may have a hundred components, and each
-executor its own size."""
+_MANY_KINDS = 200
+"""Of a pass, as `_MANY`: each executor may have its own size."""
 
 
 def _small(view: PlacementView) -> bool:
@@ -354,11 +355,12 @@ class Proximity:
         Of very many executors in small sets, each set's share is none: then sets are constructed and nothing more.
         """
         own, kinds, executors = int(view.counts.sum()), len(view.groups), self._reckoned(view.workload)
-        steps = round(_STEPS_PER_SECOND * self._search_seconds * (_QUICKER if _small(view) else 1))
+        price = max(1.0, kinds / _ORDINARY_KINDS)
+        steps = round(_STEPS_PER_SECOND * self._search_seconds * (_QUICKER if _small(view) else 1) / price)
         most = _STEPS_OF_AN_EXECUTOR * own * kinds
         share = min(steps * own // max(1, executors), round(steps * _MOST_SHARE), most)
         return Effort(
             steps=share if executors > _MANY else max(min(steps, _LEAST_STEPS), share),
-            thorough=executors <= _FEW and kinds <= _FEW_KINDS,
+            thorough=executors * price <= _FEW,
             orders=executors <= _MANY and _fairly(self._kinds, view.workload) <= _MANY_KINDS,
         )
