@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ JSON = dict[str, Any]
 QUERY = "sum(kafka_topic_secret_total)"
 APP = {"app": "clicks"}
 BROKER = {"app": "kafka"}
+NO_NODES = Path(__file__).parents[2] / "examples" / "tenants" / "pods-without-node.yaml"
 
 
 @pytest.fixture
@@ -129,6 +131,28 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
     finally:
         operator.close()
         installed.switch(gating=False)
+
+
+def test_the_example_s_admission_policy_lets_no_tenant_bind_pods(
+    installed: Installation, mine: Pool, tenant: Caller
+) -> None:
+    bound: JSON = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bound"},
+        "spec": {"nodeName": mine.node("a1"), "containers": [{"name": "x", "image": "pause"}]},
+    }
+    free = {**bound, "spec": {"containers": bound["spec"]["containers"]}}
+    assert tenant.create(POD, bound, namespace=mine.name, dry=True).ok
+    installed.testbed.kubectl("apply", "-f", str(NO_NODES))
+    try:
+        wait_until(
+            lambda: tenant.create(POD, bound, namespace=mine.name, dry=True).refused_by("pods-without-node"),
+            what="no user may name a node",
+        )
+        assert tenant.create(POD, free, namespace=mine.name, dry=True).ok
+    finally:
+        installed.testbed.kubectl("delete", "-f", str(NO_NODES))
 
 
 def at(mine: Pool, node: str) -> JSON:

@@ -19,9 +19,12 @@ _LOG = logging.getLogger(__name__)
 FIRST_SECONDS = 300.0
 """Until a namespace is tried again, twice as long each time: to find it takes many times as long as a pass."""
 LONGEST_SECONDS = 86_400.0
+TOGETHER_SECONDS = 60.0
+"""For which one namespace is left out with which a pass fails only together with another; then the other one is."""
 MOST_TRIES = 40
 """In one pass: enough to find one namespace of many thousands, or some of hundreds."""
 _LONGEST_REASON_CHARACTERS = 300
+_LATER = "it comes in a later pass"
 
 
 def logged(policy: str) -> Callable[[str, Exception], None]:
@@ -37,6 +40,7 @@ class Quarantine:
     def __init__(self, monotonic: Callable[[], float], tell: Callable[[str, Exception], object] | None = None) -> None:
         self._monotonic, self._tell = monotonic, tell
         self._backoff = Backoff(first_seconds=FIRST_SECONDS, longest_seconds=LONGEST_SECONDS)
+        self._together = Backoff(first_seconds=TOGETHER_SECONDS, longest_seconds=TOGETHER_SECONDS)
         self._causes: dict[str, str] = {}
         """By namespace that is left out."""
         self._searches = 0
@@ -50,7 +54,7 @@ class Quarantine:
         what `decide` raises without any of them: then none is the cause.
         """
         now = self._monotonic()
-        left_out = self._backoff.keys(now)
+        left_out = self._backoff.keys(now) | self._together.keys(now)
         self._causes = {namespace: self._causes[namespace] for namespace in left_out}
         try:
             return decide(left_out), self._causes
@@ -63,16 +67,20 @@ class Quarantine:
                 self._tell(namespace, error)
             self._causes[namespace] = described(error, most_characters=_LONGEST_REASON_CHARACTERS)
             self._backoff.add(namespace, now)
-        return found.decided, self._causes | dict.fromkeys(found.others, "it comes in a later pass")
+        for namespace in found.together:
+            self._causes[namespace] = _LATER
+            self._together.add(namespace, now)
+        return found.decided, self._causes | dict.fromkeys(found.untried, _LATER)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found(Generic[T]):
     decided: T
-    """Without the causes and the others."""
+    """Without any of those below."""
     causes: Mapping[str, Exception]
-    others: frozenset[str]
-    """Not tried yet, or it fails only with both of two namespaces, each of which may be the cause."""
+    together: frozenset[str]
+    """It fails only with both of two namespaces, each of which may be the cause."""
+    untried: frozenset[str]
 
 
 def _search(decide: Callable[[frozenset[str]], T], known: frozenset[str], namespaces: Sequence[str]) -> _Found[T]:
@@ -83,6 +91,7 @@ def _search(decide: Callable[[frozenset[str]], T], known: frozenset[str], namesp
     all_out = known.union(namespaces)
     decided, left_out = decide(all_out), all_out
     causes: dict[str, Exception] = {}
+    together: set[str] = set()
     parts, tries = [namespaces], 0
     while parts and tries < MOST_TRIES:
         part = parts.pop()
@@ -95,9 +104,11 @@ def _search(decide: Callable[[frozenset[str]], T], known: frozenset[str], namesp
                 parts += [part[middle:], part[:middle]]
             elif left_out == all_out or _fails(decide, all_out.difference(part)):
                 causes[part[0]] = error
+            else:
+                together.add(part[0])
         else:
             left_out = left_out.difference(part)
-    return _Found(decided, causes, left_out - known - causes.keys())
+    return _Found(decided, causes, frozenset(together), left_out - known - causes.keys() - together)
 
 
 def _fails(decide: Callable[[frozenset[str]], object], left_out: frozenset[str]) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ballast.api import BalancingPolicy
 from ballast.controller.cluster_view import ClusterView
-from ballast.controller.quarantine import FIRST_SECONDS, MOST_TRIES, Quarantine
+from ballast.controller.quarantine import FIRST_SECONDS, MOST_TRIES, TOGETHER_SECONDS, Quarantine
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import ExecutorUsage, NodeUsage
@@ -81,16 +81,23 @@ def test_a_namespace_is_tried_again_later_and_later() -> None:
 
 def test_of_two_with_which_it_fails_only_together_each_is_followed_in_turn() -> None:
     """One of them may have brought it about, and must not have the other one left out for good."""
+    time, tries = Time(0.0), list[frozenset[str]]()
 
     def decide(left_out: frozenset[str]) -> set[str]:
+        tries.append(left_out)
         followed = set(ALL) - left_out
         if {"team-02", "team-07"} <= followed:
             raise OverflowError
         return followed
 
-    quarantine = Quarantine(lambda: 0.0)
-    found = [quarantine.decide(decide, lambda: ALL)[0] for _ in range(4)]
-    assert found == [set(ALL) - {"team-07"}, set(ALL) - {"team-02"}] * 2
+    quarantine = Quarantine(time)
+    for out in ("team-07", "team-02", "team-07"):
+        assert quarantine.decide(decide, lambda: ALL)[0] == set(ALL) - {out}
+        time.now += TOGETHER_SECONDS - 1.0
+        tries.clear()
+        assert quarantine.decide(decide, lambda: ALL) == (set(ALL) - {out}, {out: "it comes in a later pass"})
+        assert tries == [frozenset({out})]
+        time.now += 1.0
 
 
 def test_with_many_such_namespaces_a_pass_tries_only_so_often_and_others_are_followed_soon() -> None:
