@@ -41,7 +41,7 @@ check: ## Format, lint, types, layers, prose and generated files
 	@.venv/bin/ballast crds --check
 
 unit: ## Run the tests that need no control plane, and see that they take the core's branches
-	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts tests/vectors \
+	@$(RUN) -m pytest -n auto --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors \
 	  $(CORE:%=--ignore=tests/unit/%)
 	@$(RUN) -m tests.core_coverage $(CORE)
 	@$(RUN) -m pytest -n auto tests/pages
