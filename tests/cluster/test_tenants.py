@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,15 @@ def mine(installed: Installation) -> Iterator[Pool]:
 
 @pytest.fixture
 def tenant(installed: Installation, mine: Pool) -> Iterator[Caller]:
+    with editing(installed, mine.name) as caller:
+        yield caller
+
+
+@contextmanager
+def editing(installed: Installation, namespace: str) -> Iterator[Caller]:
     """Somebody with Kubernetes' own role `edit` in one namespace."""
-    namespace = f"--namespace={mine.name}"
-    installed.testbed.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant", namespace)
+    role = ("create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant")
+    installed.testbed.kubectl(*role, f"--namespace={namespace}")
     with user(installed.testbed, "tenant") as caller:
         yield caller
 
@@ -133,26 +140,27 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
         installed.switch(gating=False)
 
 
-def test_the_example_s_admission_policy_lets_no_tenant_bind_pods(
-    installed: Installation, mine: Pool, tenant: Caller
-) -> None:
+def test_the_example_s_admission_policy_lets_no_tenant_bind_pods(installed: Installation) -> None:
+    installed.testbed.create_namespace("binding")
     bound: JSON = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "bound"},
-        "spec": {"nodeName": mine.node("a1"), "containers": [{"name": "x", "image": "pause"}]},
+        "spec": {"nodeName": "any", "containers": [{"name": "x", "image": "pause"}]},
     }
     free = {**bound, "spec": {"containers": bound["spec"]["containers"]}}
-    assert tenant.create(POD, bound, namespace=mine.name, dry=True).ok
-    installed.testbed.kubectl("apply", "-f", str(NO_NODES))
-    try:
-        wait_until(
-            lambda: tenant.create(POD, bound, namespace=mine.name, dry=True).refused_by("pods-without-node"),
-            what="no user may name a node",
-        )
-        assert tenant.create(POD, free, namespace=mine.name, dry=True).ok
-    finally:
-        installed.testbed.kubectl("delete", "-f", str(NO_NODES))
+    with editing(installed, "binding") as tenant:
+        assert tenant.create(POD, bound, namespace="binding", dry=True).ok
+        installed.testbed.kubectl("apply", "-f", str(NO_NODES))
+        try:
+            wait_until(
+                lambda: tenant.create(POD, bound, namespace="binding", dry=True).refused_by("pods-without-node"),
+                what="no user may name a node",
+            )
+            assert tenant.create(POD, free, namespace="binding", dry=True).ok
+        finally:
+            installed.testbed.kubectl("delete", "-f", str(NO_NODES))
+            installed.testbed.kubectl("delete", "namespace", "binding", "--wait=false")
 
 
 def at(mine: Pool, node: str) -> JSON:
