@@ -141,10 +141,8 @@ class Membership:
 
     def _may_try(self, pod: Pod, selectors: int) -> bool:
         """Whether its namespace has so many tries left, which are counted."""
-        if selectors > self._tries.left(pod.namespace):
+        if not self._tries.take(pod.namespace, selectors):
             self._exceeding.add(pod.namespace)
-        elif selectors:
-            self._tries.add(pod.namespace, selectors)
         return not self.exceeds_limit(pod.namespace)
 
     def _bounded(self, topology: str, component: str) -> str:

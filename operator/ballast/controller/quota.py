@@ -61,6 +61,13 @@ class Usage:
         """Whether it would fit if other namespaces used nothing."""
         return self._used.get(namespace, 0) + size <= self._most
 
+    def take(self, namespace: str, size: int) -> bool:
+        """Whether it fits; if so, it is added. A namespace that takes nothing counts for no part of the whole."""
+        fits = self.fits(namespace, size)
+        if fits and size:
+            self.add(namespace, size)
+        return fits
+
     def add(self, namespace: str, size: int) -> None:
         self._used[namespace] += size
         self._total += size

@@ -88,10 +88,8 @@ class Surroundings:
 
     def _take(self, namespace: str, pods: int) -> None:
         """Raises TooManyTriedError where its topologies may not try so many more."""
-        if pods > self._tries.left(namespace):
+        if not self._tries.take(namespace, pods):
             raise TooManyTriedError
-        if pods:
-            self._tries.add(namespace, pods)
 
     def _anchored(self, pods: Iterable[Pod]) -> tuple[Anchor, ...]:
         counts = Counter(pod.node for pod in pods if pod.node is not None)
@@ -119,7 +117,7 @@ class _Pods:
         self._by_label: dict[str, Mapping[str, Sequence[Pod]]] = {}
 
     def candidates(self, selector: LabelSelector, take: Callable[[int], None]) -> Sequence[Pod]:
-        """The fewest that one of its labels leaves. `take`: called before so many are looked at."""
+        """The fewest that one of its labels leaves. `take`: called with how many will be tried."""
         pods: Sequence[Pod] = self._all
         for label, value in selector.match_labels.items():
             if label not in self._by_label:

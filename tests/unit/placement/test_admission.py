@@ -115,7 +115,7 @@ def test_each_operator_means_the_same_for_one_node_and_for_all(operator: str, va
 
 
 class Counting(str):
-    """The value of a node's label; counts how often it is looked at."""
+    """The value of a node's label; counts how often it is compared."""
 
     __slots__ = ()
     looks = 0

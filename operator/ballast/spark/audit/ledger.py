@@ -45,7 +45,7 @@ _MOST_VALUES, _MOST_BYTES = 100 * _MOST_ROWS, 64 << 20
 """Of a column of a file, once decompressed."""
 _LONGEST_NAME_BYTES = 4 << 10
 _TEXTS = ("query", "run", "stage", "after.list.element")
-"""Read as dictionaries: a text of megabytes that stands in each row would be there as often before it is looked at."""
+"""Read as dictionaries, which have each text once: one of megabytes may stand in each row."""
 
 
 class LedgerError(BallastError):
@@ -167,7 +167,7 @@ def _check_size(metadata: pq.FileMetaData, file: Path) -> None:
 
 
 def _longest_bytes(column: pa.ChunkedArray) -> int:
-    """Of the texts of a column, each of which is looked at once."""
+    """Of the texts of a column."""
     chunks = [chunk.flatten() if pa.types.is_list(chunk.type) else chunk for chunk in column.chunks]
     texts = [chunk.dictionary for chunk in chunks if pa.types.is_dictionary(chunk.type)]
     return max((pc.max(pc.binary_length(each)).as_py() or 0 for each in texts), default=0)
