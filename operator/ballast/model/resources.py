@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -73,23 +73,19 @@ class Requirement:
     """A matchFields expression (metadata.name) instead of a label."""
 
     def met_by(self, labels: Mapping[str, str], name: str) -> bool:
-        return self.accepts([name if self.on_field else labels.get(self.key)])[0]
-
-    def accepts(self, values: Sequence[str | None]) -> list[bool]:
-        """Which of these values of its label or field it accepts; None: there is no such label."""
-        named = self.values if len(values) == 1 else frozenset(self.values)
+        value = name if self.on_field else labels.get(self.key)
         match self.operator:
             case "In":
-                return [value in named for value in values]
+                return value in self.values
             case "NotIn":
-                return [value not in named for value in values]
+                return value not in self.values
             case "Exists":
-                return [value is not None for value in values]
+                return value is not None
             case "DoesNotExist":
-                return [value is None for value in values]
+                return value is None
             case "Gt" | "Lt":
-                return [_compares(self.operator, value, self.values) for value in values]
-        return [False] * len(values)
+                return _compares(self.operator, value, self.values)
+        return False
 
 
 def whole(value: str | None) -> int | None:

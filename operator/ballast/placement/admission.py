@@ -53,7 +53,7 @@ def _closed(node: Node) -> tuple[Reason, str] | None:
 class _Field:
     """One label, or the name, of a sequence of nodes.
 
-    It answers as `Requirement.accepts`, but does not ask about each node's value: any user may create pods with tens of
+    It answers as `Requirement.met_by`, but does not ask about each node's value: any user may create pods with tens of
     thousands of requirements, and a pool may have as many values as nodes.
     """
 
