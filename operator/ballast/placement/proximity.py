@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 from random import Random
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ballast.model import Executor
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.domain import domains, settles_for_one_place
+from ballast.placement.lower_bound import least_cost, towards
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.packing import Fill, pack, pack_freely
 from ballast.placement.parts import orders, parts
@@ -31,6 +33,8 @@ _FIRST_LOOK = 40
 """Steps of descent before places are compared."""
 _MOST_CELLS = 4_000_000
 """Executors times nodes up to which several orders are tried."""
+_ROUNDING = 1e-9
+"""Share of a cost."""
 _PACKING = 5
 """How many times the steps for a set that should fit by amounts, and does not yet."""
 
@@ -55,8 +59,9 @@ def search(view: PlacementView, sequence: Sequence[int], effort: Effort) -> Layo
     """
     if not view.capacity.any():
         return None
-    best = _first_look(view, sequence, effort)
-    return best if best is None or _settled(best, effort) else _refined(best, effort)
+    enough = least_cost(view) if effort.thorough else -inf
+    best = _first_look(view, sequence, effort, enough=enough)
+    return best if best is None or _settled(best, effort, enough=enough) else _refined(best, effort)
 
 
 def _refined(layout: Layout, effort: Effort) -> Layout:
@@ -99,19 +104,26 @@ def _in_turn(view: PlacementView, order: Sequence[list[int]], sequence: Sequence
     return whole
 
 
-def _settled(layout: Layout, effort: Effort) -> bool:
+def _settled(layout: Layout, effort: Effort, *, enough: float) -> bool:
     """Whether refinement is not worth it: one executor is on the best node already, one kind of many nearly so."""
     counts = layout.problem.counts
-    return len(counts) == 1 and (int(counts[0]) == 1 or not effort.thorough)
+    return len(counts) == 1 and (int(counts[0]) == 1 or not effort.thorough or _is_best(layout, enough))
 
 
-def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort) -> Layout | None:
+def _is_best(layout: Layout, enough: float) -> bool:
+    """`enough`: a cost that no layout is below."""
+    return isfinite(enough) and not layout.missing.any() and layout.cost() <= enough + _ROUNDING * abs(enough)
+
+
+def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort, *, enough: float) -> Layout | None:
     best, widest = None, None
     compare = effort.thorough or not settles_for_one_place(view)
     for nodes in domains(view, thorough=compare):
         widest = problem(view, nodes)
         for layout in _different(_constructed(widest, order) for order in _orders(widest, sequence, effort)):
             best = _better(best, layout, effort)
+        if best is not None and _is_best(best, enough):
+            return best
         if not compare and best is not None and not best.missing.any() and not _split(best):
             return best
     if best is not None and widest is not None and _split(best):
@@ -194,7 +206,7 @@ def problem(view: PlacementView, nodes: IntArray) -> Problem:
         places=codes,
         near=_near(locations, codes),
         weights=view.weights[rows][:, rows],
-        pull=view.pull(nodes)[rows] + _others(view, nodes),
+        pull=view.pull(nodes)[rows] + towards(view, _elsewhere(view, nodes), nodes),
         settled=view.workload.present[rows][:, nodes],
         component=renumbered[view.component],
         counts=view.counts,
@@ -235,22 +247,11 @@ def _canonical(view: PlacementView, nodes: IntArray) -> tuple[FloatArray | IntAr
     return tuple(keys)
 
 
-def _others(view: PlacementView, nodes: IntArray) -> FloatArray:
-    """(C, K): cost towards executors that run on nodes which are not considered, of the components involved."""
-    locations, present = view.pool.locations, view.workload.present[view.involved]
-    result = np.zeros((len(present), len(nodes)))
-    if not present.any():
-        return result
-    there = present.astype(np.float64)
-    there[:, nodes] = 0.0
-    total = there.sum(axis=1)
-    for level, step in enumerate(locations.steps):
-        same = np.stack(
-            [np.bincount(locations.codes[level], weights=row, minlength=locations.sizes[level]) for row in there]
-        )
-        result += step * (total[:, None] - same[:, locations.codes[level][nodes]])
-    partners: FloatArray = view.weights[view.involved][:, view.involved] @ result
-    return partners
+def _elsewhere(view: PlacementView, nodes: IntArray) -> IntArray:
+    """(C, N): executors that run, of the components involved, without those on `nodes`."""
+    result = view.workload.present[view.involved]
+    result[:, nodes] = 0
+    return result
 
 
 def _within_racks(view: PlacementView, layout: Layout) -> Layout:
