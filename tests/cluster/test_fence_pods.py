@@ -154,6 +154,17 @@ def test_a_pod_without_its_gate_is_not_its_to_patch(
         assert HELD in answer.message
 
 
+def test_who_only_releases_writes_no_affinity(chart: Installation, operator: Caller, releaser: Caller) -> None:
+    """With that of a zone that does not exist, the pod would never run."""
+    for caller, may in ((operator, True), (releaser, False)):
+        pod = created(chart, executor(gates=[GATE, FOREIGN]))
+        answer = patched(
+            caller, pod, *release(pod, affinity(**{REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]}}))
+        )
+        assert answer.ok is may, answer
+        assert answer.refused_by(PATCH) is not may, answer
+
+
 def test_affinity_is_never_loosened(chart: Installation, operator: Caller) -> None:
     """The API server's own rule, on which the fence builds."""
     pod = created(chart, executor(gates=[GATE, FOREIGN], **WITH_TERM))

@@ -113,6 +113,27 @@ def test_specs_are_the_users_own(chart: Installation, callers: dict[str, Caller]
     assert chart.admin.delete(BALANCING_POLICY, "rights").ok
 
 
+TIMES = ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:00", "2026-01-01T00:00:00+24:00", "2026-01-01T00:00:00x5Z"]
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_no_status_has_a_time_that_the_operator_can_not_read(
+    chart: Installation, callers: dict[str, Caller], time: str
+) -> None:
+    """Its policy or topology would count as not valid for good, and the switch would end its reconciles."""
+    chart.switch(gating=False)
+    assert chart.admin.create(BALANCING_POLICY, policy("timed")).ok
+    operator, release = callers["operator"], callers["release"]
+    condition = {"type": "Ready", "status": "True", "reason": "Reconciled", "lastTransitionTime": time}
+    for when, code in ((time, 422), ("2026-01-01T00:00:00.123456+02:00", 200)):
+        conditions = {"status": {"conditions": [{**condition, "lastTransitionTime": when}]}}
+        heartbeat = {"status": {"heartbeatTime": when}}
+        assert operator.patch(BALANCING_POLICY, "timed", conditions, subresource="status", dry=True).code == code
+        assert release.patch(GATE_SWITCH, RELEASE, heartbeat, subresource="status", dry=True).code == code
+    assert chart.admin.delete(BALANCING_POLICY, "timed").ok
+    chart.remove_switch()
+
+
 def test_a_tenant_declares_topologies_in_the_own_namespace_only(callers: dict[str, Caller]) -> None:
     tenant = callers["tenant"]
     assert tenant.create(SPARK_TOPOLOGY, topology("mine"), namespace=TENANT, dry=True).ok

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 _DROPPED = ("title", "propertyNames", "const")
+_TIME = r"^[12][0-9]{3}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}(\.[0-9]{1,9})?(Z|[+-](0[0-9]|1[0-4]):[0-9]{2})$"
+"""The server's own date-time takes the year 0, and offsets of days, which no datetime of Python's can be."""
 _GOES_FIRST = ("description", "type", "format", "default", "enum")
 
 
@@ -71,6 +73,8 @@ def _convert(node: Mapping[str, Any], definitions: Mapping[str, Any], open_: tup
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if exclusive in node:
             node |= {limit: node[exclusive], exclusive: True}
+    if node.get("format") == "date-time":
+        node["pattern"] = _TIME
     if "description" in node:
         node["description"] = _plain(node["description"])
     if "properties" in node:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -17,7 +16,7 @@ from ballast.errors import BallastError
 from ballast.http_date import stamp_ahead_seconds
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, seconds
 from ballast.kube.errors import Forbidden, KubeError, NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import Query, read_list
@@ -232,7 +231,7 @@ class _Inspection:
                 self._unread[f"a pod in namespace {name}"] = str(error)
                 continue
             gated[name] = any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates", []))
-            created = _seconds(pod["metadata"]["creationTimestamp"])
+            created = seconds(pod["metadata"]["creationTimestamp"]) or 0.0
             ahead_seconds = stamp_ahead_seconds(created, asked_at=asked_at, answered_at=time.time())
         return ahead_seconds, gated
 
@@ -406,9 +405,4 @@ def _age(item: JSON) -> tuple[str, str]:
 
 
 def _renewed(item: JSON) -> tuple[str, float | None]:
-    renewed = (item.get("spec") or {}).get("renewTime")
-    return item["metadata"]["name"], _seconds(renewed) if renewed else None
-
-
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
+    return item["metadata"]["name"], seconds((item.get("spec") or {}).get("renewTime"))

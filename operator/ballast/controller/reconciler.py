@@ -335,7 +335,17 @@ class Reconciler:
             )
             return _Decided(context, *plan(context.snapshot, context.policy, context.memory, cluster_view.now))
 
-        decided, left_out = kept.quarantine.decide(decide, cluster_view.namespaces)
+        try:
+            decided, left_out = kept.quarantine.decide(decide, cluster_view.namespaces)
+        except Exception:
+            if not (kept.memory.shedding or kept.memory.placement_state):
+                raise
+            _LOG.exception(
+                "policy %s forgets what its strategies remember: its pass fails", read.resource.metadata.name
+            )
+            # It was read from status, which may hold anything, and would make every pass fail.
+            kept.memory = replace(kept.memory, shedding=(), placement_state=())
+            decided, left_out = kept.quarantine.decide(decide, cluster_view.namespaces)
         return decided._replace(context=decided.context.leaving_out(left_out, cluster_view.objects))
 
     def _release(self, context: Context, decided: Plan) -> bool:

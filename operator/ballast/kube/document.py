@@ -140,8 +140,11 @@ def too_long(part: Any, most_bytes: int = LONGEST_KEPT_BYTES) -> bool:
 
 
 def seconds(text: str | None) -> float | None:
-    """Seconds since the epoch; None for no timestamp."""
-    return datetime.fromisoformat(text).timestamp() if text else None
+    """Seconds since the epoch; None for no timestamp, or for a year that no datetime has: the API server takes 0."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def text(at_seconds: float) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 
 from ballast.kube.client import Client, Limits
-from ballast.kube.document import JSON, micro_text
+from ballast.kube.document import JSON, micro_text, seconds
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.kinds import LEASE
 from ballast.kube.objects import Query, read_list
@@ -217,9 +216,9 @@ def somebody_leads(client: Client, *, namespace: str, name_part: str, now: float
 
 def _held(lease: JSON, *, now: float, grace_seconds: float) -> bool:
     spec = lease.get("spec") or {}
-    if not spec.get("holderIdentity") or not spec.get("renewTime"):
+    renewed_at = seconds(spec.get("renewTime"))
+    if not spec.get("holderIdentity") or renewed_at is None:
         return False
-    renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp()
     return now - renewed_at <= float(spec.get("leaseDurationSeconds") or 0) + grace_seconds
 
 

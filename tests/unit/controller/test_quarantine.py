@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 import sys
 import threading
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +25,7 @@ from ballast.controller.quarantine import FIRST_SECONDS, MOST_TRIES, TOGETHER_SE
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import ExecutorUsage, NodeUsage
+from ballast.planner.strategy_state import USAGE
 from ballast.prometheus import Reading
 from tests.unit.controller.stage import NOW
 from tests.unit.controller.test_reconciler import TEAMS, Prompt, Server, Time, operating, policy, released
@@ -237,6 +241,28 @@ def _placed(planted: Planted, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 reconciler.run()
                 clock.now += 6.0
         return released(script), script
+
+
+def remembered(status: dict[str, Any]) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(status["state"][USAGE])))
+
+
+def test_what_no_pass_can_compute_with_in_a_policys_status_keeps_nothing_from_being_placed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with scripted() as script:
+        found = Server()
+        script.by = found.answer
+        _scene(found)
+        (shared,) = found.lists["balancingpolicies"]
+        state = json.dumps({"noise": {"passes": -1, "nodes": [["node-ads", 1.0, 1.0, 0.0]]}}).encode()
+        shared["status"] = {"state": {USAGE: base64.b64encode(zlib.compress(state)).decode()}}
+        with operating(script, tmp_path, clock=Time(NOW), metrics=_Hot()) as reconciler:
+            reconciler.run()
+        assert "forgets what its strategies remember: its pass fails" in caplog.text
+        assert released(script)[f"{VICTIM}-exec-1"]
+        written = [asked.body["status"] for asked in script.writes if "balancingpolicies" in asked.path]
+        assert remembered(written[-1])["noise"]["passes"] >= 0
 
 
 def test_whatever_fails_with_one_users_objects_others_are_placed(

@@ -92,6 +92,17 @@ def test_it_is_written_when_it_changes_and_not_to_say_the_same_again(tmp_path: P
         assert script.writes[2].body["spec"] == {"gating": False, "allNamespaces": False}
 
 
+@pytest.mark.parametrize("reason", ["Leading", "Uninstalled"])
+def test_it_is_turned_whatever_time_somebody_wrote_into_it(tmp_path: Path, reason: str) -> None:
+    """The server takes the year 0, and whoever releases executors may write into the switch."""
+    found = stored(Wanted(gating=False), leader="somebody")
+    found.body["status"] |= {"heartbeatTime": "0000-01-01T00:00:00Z", "reason": reason}
+    with scripted(found) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()), monotonic=time)
+        switch.keep(ON)
+        assert script.writes[0].body["spec"]["gating"]
+
+
 def test_it_is_read_only_now_and_then(tmp_path: Path) -> None:
     with scripted(stored(ON, leader="one")) as script:
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()), monotonic=time)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.kube.document import LONGEST_FIELDS_BYTES, PAGE, decoded, parsed, without_managers
+from ballast.kube.document import LONGEST_FIELDS_BYTES, PAGE, decoded, parsed, seconds, without_managers
 
 DEEP = [900, 1_000, 2_000, 10_000]
 
@@ -123,3 +123,11 @@ def test_all_that_is_not_too_deep_stays_as_it_is(document: dict[str, Any], inden
     found = parsed(more.encode())
     del found["~deep"]
     assert found == {name: value for name, value in document.items() if name != "~deep"}
+
+
+@pytest.mark.parametrize(
+    "text", ["0000-01-01T00:00:00Z", "-0001-12-31T01:00:00.000000Z", "10000-01-01T22:59:59.000000Z", "", None]
+)
+def test_a_time_that_can_not_be_counted_is_none(text: str | None) -> None:
+    """The API server takes these years."""
+    assert seconds(text) is None

@@ -286,6 +286,8 @@ def written(**spec: Any) -> Answer:
         (written(holderIdentity="one", leaseDurationSeconds=6, renewTime="2026-11-21T09:59:49.000000Z"), True),
         (written(holderIdentity="", leaseDurationSeconds=1, renewTime="2026-11-21T10:00:00.000000Z"), True),
         (written(holderIdentity="one", leaseDurationSeconds=6), True),
+        (written(holderIdentity="one", leaseDurationSeconds=6, renewTime="0000-01-01T00:00:00.000000Z"), True),
+        (written(holderIdentity="one", leaseDurationSeconds=6, renewTime="10000-01-01T22:59:59.000000Z"), True),
     ],
 )
 def test_a_lease_is_stale_when_nobody_renewed_it_in_time(tmp_path: Path, answer: Answer, *, stale: bool) -> None:
