@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ballast.errors import InvalidField
 from ballast.spark.audit import Audit
-from ballast.spark.audit.ledger import Ledger, LedgerError, read, read_anywhere
+from ballast.spark.audit.ledger import _SCHEMA, Ledger, LedgerError, read, read_anywhere
 from ballast.spark.audit.verdict import Entry, Sum
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
@@ -154,6 +156,37 @@ def test_a_ledger_is_read_by_its_address_as_it_is_locally(spark: SparkSession, t
     assert sorted(read_anywhere(spark, f"file://{folder}"), key=str) == sorted(read(folder), key=str)
     with pytest.raises(LedgerError, match="no micro-batch is recorded here yet"):
         read_anywhere(spark, f"file://{tmp_path}/ofa")
+
+
+def long_names(file: Path) -> None:
+    row = {**dict.fromkeys(_SCHEMA.names, 1), "stage": "s", "run": "r", "after": [], "recomputed": False}
+    rows = pa.Table.from_pylist([{**row, "query": "q" * (1 << 20)}] * 2000, schema=_SCHEMA)
+    pq.write_table(rows, file, compression="zstd")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (long_names, "a column has more than 1000000 values or 67108864 bytes"),
+        (lambda file: file.write_bytes(b"junk" * 1000), "can't be read as Parquet"),
+        (lambda file: file.mkdir(), "it is no file of a ledger: move it elsewhere"),
+        (os.mkfifo, "it is no file of a ledger: move it elsewhere"),
+    ],
+    ids=["a gigabyte in few bytes", "junk", "a folder", "a pipe"],
+)
+def test_by_its_address_a_ledger_has_the_same_bounds(
+    spark: SparkSession, tmp_path: Path, spoil: Callable[[Path], None], why: str
+) -> None:
+    """Others may write into its folder, and Spark would read any amount of it."""
+    file = tmp_path / "spoiled.parquet"
+    spoil(file)
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: read(tmp_path),
+        lambda: read_anywhere(spark, f"file://{tmp_path}"),
+    )
+    for read_all in reads:
+        with pytest.raises(LedgerError, match=f"spoiled.parquet: .*{why}"):
+            read_all()
 
 
 def test_a_folder_that_is_no_ledger_is_refused(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ class FileSystem:
         """Paths below the root that match; the root's own name is no pattern."""
         return [status.getPath() for status in self._matching(pattern)]
 
+    def sizes(self, pattern: str) -> list[tuple[Any, int | None]]:
+        """The same, each with its bytes; None for a folder."""
+        matching = self._matching(pattern)
+        return [(each.getPath(), None if each.isDirectory() else each.getLen()) for each in matching]
+
     def literal(self, path: Any) -> Any:
         """The pattern that this path alone matches, for what takes patterns: so do Spark's readers."""
         uri = path.toUri()

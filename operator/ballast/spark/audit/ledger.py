@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,8 @@ _MOST_ROWS = 10_000
 _MOST_VALUES, _MOST_BYTES = 100 * _MOST_ROWS, 64 << 20
 """Of a column of a file, once decompressed."""
 _LONGEST_NAME_BYTES = 4 << 10
+_LONGEST_FILE_BYTES = _MOST_BYTES
+_FETCHED_AT_ONCE = 8
 _TEXTS = ("query", "run", "stage", "after.list.element")
 """Read as dictionaries, which have each text once: one of megabytes may stand in each row."""
 
@@ -131,38 +134,40 @@ def _nothing_in(folder: object) -> str:
     return f"{folder}: no micro-batch is recorded here yet"
 
 
-def _read(file: Path) -> Iterable[Entry]:
+def _read(file: Path, *, shown: str = "") -> Iterable[Entry]:
+    """`shown`: what errors call it, if it is the copy of another file."""
+    shown = shown or str(file)
     if not file.is_file():
         # To open a pipe would wait until something writes into it.
-        raise LedgerError(f"{file}: it is no file of a ledger: move it elsewhere")
+        raise LedgerError(f"{shown}: it is no file of a ledger: move it elsewhere")
     try:
-        _check_size(pq.read_metadata(file), file)
+        _check_size(pq.read_metadata(file), shown)
         table = pq.read_table(file, partitioning=None, read_dictionary=list(_TEXTS))
     except (pa.ArrowException, OSError) as error:
-        raise LedgerError(f"{file}: it can't be read as Parquet: {str(error).splitlines()[0]}") from error
+        raise LedgerError(f"{shown}: it can't be read as Parquet: {str(error).splitlines()[0]}") from error
     missing = [name for name in _SCHEMA.names if name not in table.column_names]
     if missing:
-        raise LedgerError(f"{file}: it is no file of a ledger: it has no column {missing[0]}")
+        raise LedgerError(f"{shown}: it is no file of a ledger: it has no column {missing[0]}")
     try:
         if any(_longest_bytes(table[name]) > _LONGEST_NAME_BYTES for name in table.column_names):
-            raise LedgerError(f"{file}: it is no file of a ledger: a name has more than {_LONGEST_NAME_BYTES} bytes")
+            raise LedgerError(f"{shown}: it is no file of a ledger: a name has more than {_LONGEST_NAME_BYTES} bytes")
         rows = table.select(_SCHEMA.names).cast(_SCHEMA).to_pylist()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise LedgerError(f"{file}: it is no file of a ledger: {str(error).splitlines()[0]}") from error
-    return [_entry(row, str(file)) for row in rows]
+        raise LedgerError(f"{shown}: it is no file of a ledger: {str(error).splitlines()[0]}") from error
+    return [_entry(row, shown) for row in rows]
 
 
-def _check_size(metadata: pq.FileMetaData, file: Path) -> None:
+def _check_size(metadata: pq.FileMetaData, shown: str) -> None:
     """Raises LedgerError. What is compressed may stand for any amount of memory."""
     if metadata.num_rows > _MOST_ROWS:
         raise LedgerError(
-            f"{file}: it is no file of a ledger: it has {metadata.num_rows} rows, and at most {_MOST_ROWS} are read"
+            f"{shown}: it is no file of a ledger: it has {metadata.num_rows} rows, and at most {_MOST_ROWS} are read"
         )
     groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
     columns = [group.column(at) for group in groups for at in range(group.num_columns)]
     if any(each.num_values > _MOST_VALUES or each.total_uncompressed_size > _MOST_BYTES for each in columns):
         raise LedgerError(
-            f"{file}: it is no file of a ledger: a column has more than {_MOST_VALUES} values or {_MOST_BYTES} bytes"
+            f"{shown}: it is no file of a ledger: a column has more than {_MOST_VALUES} values or {_MOST_BYTES} bytes"
         )
 
 
@@ -174,18 +179,23 @@ def _longest_bytes(column: pa.ChunkedArray) -> int:
 
 
 def read_anywhere(spark: SparkSession, path: str) -> list[Entry]:
-    """All entries of a ledger on any file system that Spark's Hadoop knows. Raises LedgerError."""
+    """All entries of a ledger on any file system that Spark's Hadoop knows. Raises LedgerError.
+
+    Spark would read the files without bounds.
+    """
     from ballast.spark.file_system import FileSystem  # noqa: PLC0415 -- as in Ledger
 
     files = FileSystem(spark, path)
-    if not files.found("*.parquet"):
+    sizes = files.sizes("*.parquet")
+    if not sizes:
         raise LedgerError(_nothing_in(path))
-    # By a pattern of files: of a folder, Spark would take `query=x` in it for a value of the column.
-    pattern = f"{files.literal(files.root).toString()}/*.parquet"
-    rows = spark.read.schema(_spark_schema()).parquet(pattern).collect()
-    return [_entry(each.asDict(), path) for each in rows]
+    for each, size in sizes:
+        if size is None or size > _LONGEST_FILE_BYTES:
+            raise LedgerError(f"{each}: it is no file of a ledger: move it elsewhere")
 
+    def read_one(file: Any) -> list[Entry]:
+        with tempfile.TemporaryDirectory(prefix="ballast-audit-") as folder:
+            return list(_read(files.fetched(file, Path(folder)), shown=file.toString()))
 
-def _spark_schema() -> str:
-    names = {pa.string(): "string", pa.int64(): "bigint", pa.bool_(): "boolean", pa.list_(pa.string()): "array<string>"}
-    return ", ".join(f"{column.name} {names[column.type]}" for column in _SCHEMA)
+    with ThreadPoolExecutor(_FETCHED_AT_ONCE) as threads:
+        return [entry for each in threads.map(read_one, (file for file, _ in sizes)) for entry in each]
