@@ -17,8 +17,9 @@ from ballast.cli.discover import QUERIES as DISCOVER
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
-from ballast.prometheus import Endpoint, Preset, Prometheus, Reading, Series, queries
+from ballast.prometheus import Endpoint, Preset, Prometheus, Queries, Reading, Series, queries
 from ballast.sizing.executor_metrics import QUERIES as SIZE
+from ballast.sizing.executor_metrics import WINDOW_SECONDS
 from tests.loopback import EXPOSITION, Handler, Server
 from tests.spark.filled_prometheus import running
 from tests.testbed.waiting import wait_until
@@ -30,6 +31,7 @@ APPLICATION = "spark-1"
 STATE = "metrics_orders_driver_spark_streaming_q_states_usedBytes_Value"
 RATE = "metrics_orders_driver_spark_streaming_q_inputRate_total_Value"
 LATENCY = "metrics_orders_driver_spark_streaming_q_latency_Value"
+COUNTERS = ("totalDuration_seconds", "totalGCTime_seconds", "totalInputBytes_bytes", "totalShuffleRead_bytes")
 ROOT = 'container_cpu_usage_seconds_total{id="/"}'
 MEMORY = 'container_memory_working_set_bytes{id="/"}'
 OWN_BYTES, OWN_MILLISECONDS, OWN_MEMORY = 5e6, 1500.0, float(2 << 30)
@@ -187,8 +189,31 @@ def test_series_that_name_an_application_twice_end_no_query(scene: Scene) -> Non
         scene.await_answer(signal, lambda found: len(found) == 3)
     scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
     for asked in (SIZE, DISCOVER):
-        _, failures = Prometheus(Endpoint(scene.url)).query_all(asked)
+        _, failures = Prometheus(Endpoint(scene.url)).ask(Queries.of_each_namespace(asked), WINDOW_SECONDS)
         assert failures == {}
+
+
+def test_long_ids_of_applications_are_not_in_the_answers_that_size_and_discover_read(scene: Scene) -> None:
+    long = "x" * 9000
+    for known_as in ("unknown", long):
+        for metric in ("totalCores", *(f"{each}_total" for each in COUNTERS)):
+            scene.attacker.values[f'metrics_executor_{metric}{{application_id="{known_as}",executor_id="1"}}'] = 4.0
+        scene.attacker.values[f'{RATE}{{application_id="{known_as}"}}'] = 1.0
+        scene.attacker.values[RATE.replace("orders", known_as)] = 1.0
+    server = Prometheus(Endpoint(scene.url))
+    asked = Queries.of_each_namespace({**SIZE, **DISCOVER})
+
+    def answered() -> list[tuple[Series, ...]]:
+        answers, failures = server.ask(asked, WINDOW_SECONDS)
+        assert failures == {}
+        return [each.series for each in answers.values()]
+
+    wait_until(
+        lambda: all("unknown" in str(series) for series in answered()),
+        what="the series with short labels in all answers",
+        timeout_seconds=60,
+    )
+    assert all(len(text) <= 300 for found in answered() for series in found for text in series.labels.values())
 
 
 def test_of_series_that_come_and_go_with_each_scrape_only_the_last_are_in_an_answer(scene: Scene) -> None:

@@ -31,7 +31,7 @@ from ballast.planner.discovery import (
     proposed,
     query_of,
 )
-from ballast.sizing.executor_metrics import increase, seconds
+from ballast.sizing.executor_metrics import BOUNDED, DRIVERS_NAME, NAMED, WINDOW_SECONDS, increase, seconds
 
 EXAMPLES = (
     "kubectl ballast discover -n analytics --prometheus http://localhost:9090",
@@ -47,17 +47,16 @@ _BROKERS: Sequence[Mapping[str, str]] = (
     {"app": "kafka"},
 )
 """Labels by which the usual installations of Kafka are known."""
-_STREAMING = "metrics_(.+)_driver_spark_streaming_.+_inputRate_total_Value"
+_STREAMING = f'__name__=~"{DRIVERS_NAME}",{BOUNDED}'
 _DRIVER = "namespace, pod, application_id"
 QUERIES = {
     "exchange": f"{increase('totalShuffleRead_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
     "arriving": f"{increase('totalInputBytes_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
     # The id in the name counts only without the label: two series that became one would end the whole query.
     "streaming": (
-        f'count by ({_DRIVER}) ({{__name__=~"{_STREAMING}",application_id!=""}})'
+        f"count by ({_DRIVER}) ({{{_STREAMING},{NAMED}}})"
         f" or count by ({_DRIVER})"
-        f' (label_replace({{__name__=~"{_STREAMING}",application_id=""}},'
-        f' "application_id", "$1", "__name__", "{_STREAMING}"))'
+        f' (label_replace({{{_STREAMING},application_id=""}}, "application_id", "$1", "__name__", "{DRIVERS_NAME}"))'
     ),
 }
 """Bytes per second, and how many queries, by the driver's pod: a series of another pod counts for no application."""
@@ -272,10 +271,10 @@ def _queries(options: Sequence[str], found: Sequence[Application]) -> Iterator[t
 
 def _flows(url: str, found: Sequence[Application], pods: Iterable[Json]) -> dict[tuple[str, str], Flow]:
     """By namespace and application, from its own driver alone."""
-    from ballast.prometheus import Endpoint, Prometheus  # noqa: PLC0415 -- unused without --prometheus
+    from ballast.prometheus import Endpoint, Prometheus, Queries  # noqa: PLC0415 -- unused without --prometheus
     from ballast.prometheus.usage import Sources  # noqa: PLC0415 -- as above
 
-    answers, failures = Prometheus(Endpoint(url)).query_all(QUERIES)
+    answers, failures = Prometheus(Endpoint(url)).ask(Queries.of_each_namespace(QUERIES), WINDOW_SECONDS)
     if failures:
         name, words = next(iter(failures.items()))
         raise NoAnswerError(f"--prometheus: {url.rpartition('@')[2]}: {name}: {words}: name a Prometheus that answers")

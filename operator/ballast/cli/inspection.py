@@ -270,13 +270,13 @@ class _Inspection:
             # An address with a password is refused, and must not be shown.
             url = server.url.rpartition("@")[2]
             pool = [node.name for node in nodes if policy.spec.node_selector.matches(node.labels)]
-            asked = queries(spec.preset, spec.advanced.queries.to_dict()).rendered(spec.window.seconds)
+            asked = queries(spec.preset, spec.advanced.queries.to_dict())
             try:
                 client = figures.server(policy.metadata.name, server)
             except BallastError as error:
                 found[policy.metadata.name] = Metrics(url=url, problem=str(error))
                 continue
-            answers, failures = client.query_all(asked, at=settled(time.time()))
+            answers, failures = client.ask(asked, spec.window.seconds, at=settled(time.time()))
             if not answers:
                 found[policy.metadata.name] = Metrics(url=url, problem=next(iter(failures.values()), "no query"))
                 continue

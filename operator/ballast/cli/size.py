@@ -262,11 +262,10 @@ def _facts(
 
 
 def _metrics(url: str, application: str | None) -> Any:
-    from ballast.prometheus import Endpoint, Prometheus  # noqa: PLC0415 -- unused without --prometheus
-    from ballast.sizing.executor_metrics import QUERIES, read  # noqa: PLC0415 -- as above
+    from ballast.prometheus import Endpoint, Prometheus, Queries  # noqa: PLC0415 -- unused without --prometheus
+    from ballast.sizing.executor_metrics import QUERIES, WINDOW_SECONDS, read  # noqa: PLC0415 -- as above
 
-    server = Prometheus(Endpoint(url))
-    answers, failures = server.query_all(QUERIES)
+    answers, failures = Prometheus(Endpoint(url)).ask(Queries.of_each_namespace(QUERIES), WINDOW_SECONDS)
     if failures:
         name, words = next(iter(failures.items()))
         raise _UnansweredError(

@@ -23,6 +23,7 @@ from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, MetricsHealth
 from ballast.prometheus import (
+    MOST_VALUES,
     Endpoint,
     ExecutorFrame,
     NodeFrame,
@@ -41,10 +42,8 @@ NOT_CONFIGURED = MetricsHealth(
 )
 MOST_QUERIES = 5_000
 """Of topologies, in one pass: a namespace may have 100 000."""
-_MOST_VALUES, _VALUES_OF_EACH = 250_000, 20
-"""In all answers of one reading, and in addition for each node and pod that it is about. As an object, a value takes
-half a kilobyte, and any pod may export very many.
-"""
+_VALUES_OF_EACH = 20
+"""In addition to MOST_VALUES, for each node and pod that a reading is about."""
 
 
 class SecretNotReadError(BallastError):
@@ -83,15 +82,10 @@ class MetricsReader:
             return Reading(
                 health=MetricsHealth(available=False, reason=ConditionReason.SECRET_NOT_READ, message=str(error))
             )
-        window = spec.window.seconds
-        wanted = (self._more, queries(spec.preset, spec.advanced.queries.to_dict()))
-        at = settled(now)
-        answers, failures = server.query_all(
-            {name: text for each in wanted for name, text in each.rendered(window).items()},
-            at=at,
-            shortened={name: texts for each in wanted for name, texts in each.shortened(window).items()},
-            most_values=_MOST_VALUES + _VALUES_OF_EACH * (len(nodes) + len(pods)),
-        )
+        preset = queries(spec.preset, spec.advanced.queries.to_dict())
+        wanted = Queries({**self._more.by_signal, **preset.by_signal})
+        at, most_values = settled(now), MOST_VALUES + _VALUES_OF_EACH * (len(nodes) + len(pods))
+        answers, failures = server.ask(wanted, spec.window.seconds, at=at, most_values=most_values)
         found = reading(
             answers,
             nodes=[_node_frame(node, spec) for node in nodes],

@@ -1,7 +1,7 @@
 """Reading Prometheus: queries, presets, freshness, and the one door through which its answers come."""
 
 from ballast.enums import Preset
-from ballast.prometheus.client import Prometheus, parsed, settled
+from ballast.prometheus.client import MOST_VALUES, Prometheus, parsed, settled
 from ballast.prometheus.preset import SHUFFLE, Queries, queries
 from ballast.prometheus.series import Answer, Series, single
 from ballast.prometheus.transport import Endpoint, PrometheusError
@@ -9,6 +9,7 @@ from ballast.prometheus.usage import DROPPED, ExecutorFrame, NodeFrame, Reading,
 
 __all__ = [
     "DROPPED",
+    "MOST_VALUES",
     "SHUFFLE",
     "Answer",
     "Endpoint",

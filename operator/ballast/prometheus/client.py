@@ -11,6 +11,7 @@ from threading import Lock
 
 import msgspec
 
+from ballast.prometheus.preset import Queries
 from ballast.prometheus.series import Answer, Series, single
 from ballast.prometheus.transport import AnswerTooLongError, Endpoint, PrometheusError, Transport, shown
 
@@ -20,6 +21,10 @@ _QUOTES_OF_VALUE, _BYTES_OF_VALUE = 32, 512
 _LONGEST_SINGLE_BYTES = 64 << 10
 """Of an answer that should have one series: a user's queries may select all series that there are."""
 _NONE: Mapping[str, Sequence[str]] = {}
+MOST_VALUES = 250_000
+"""In all answers that are asked for together. As an object, a value takes half a kilobyte, and any pod may export very
+many.
+"""
 _STORED_SECONDS = 1.0
 """A scrape carries the time at which it began, and is stored when it has ended."""
 
@@ -43,6 +48,13 @@ class Prometheus:
     def query(self, text: str, *, at: float | None = None) -> Answer:
         """The result of one instant query, as of `at` (seconds since the epoch) or now. Raises PrometheusError."""
         return _asked(self._transport, text, at=at)
+
+    def ask(
+        self, wanted: Queries, window_seconds: float, *, at: float | None = None, most_values: float = MOST_VALUES
+    ) -> tuple[dict[str, Answer], dict[str, str]]:
+        """As `query_all`, with fewer series of each namespace where there are too many of all."""
+        texts, shortened = wanted.rendered(window_seconds), wanted.shortened(window_seconds)
+        return self.query_all(texts, at=at, shortened=shortened, most_values=most_values)
 
     def query_all(
         self,

@@ -34,6 +34,11 @@ class Queries:
 
     by_signal: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of_each_namespace(cls, texts: Mapping[str, str]) -> Queries:
+        """Queries with the label `namespace`, of each of which as many series as its pods may export are read."""
+        return cls({name: _bounded(text) for name, text in texts.items()})
+
     def rendered(self, window_seconds: float) -> dict[str, str]:
         return self._rendered(window_seconds, _MOST_SERIES)
 

@@ -14,12 +14,20 @@ _STEP_SECONDS = 5
 _APPLICATION, _NAMESPACE = "application_id", "namespace"
 _BY = f"{_NAMESPACE}, {_APPLICATION}"
 """The namespace is the scrape's own label: a pod may export any application's id."""
-_DRIVERS_NAME = "metrics_(.+)_driver_spark_streaming_(.+)_inputRate_total_Value"
+BOUNDED = 'namespace=~"[^[]{0,63}",pod=~"[^[]{0,253}"'
+NAMED = 'application_id=~"[-_.A-Za-z0-9]{1,63}"'
+"""Selectors. No label is longer than a name may be: any pod may export any series, and an answer that is too long could
+not be read.
+"""
+DRIVERS_NAME = "metrics_(.{1,253})_driver_spark_streaming_(.+)_inputRate_total_Value"
 _METRICS = {
     "taskSeconds": "totalDuration_seconds_total",
     "gcSeconds": "totalGCTime_seconds_total",
     "inputBytes": "totalInputBytes_bytes_total",
 }
+
+
+_CORES = f"metrics_executor_totalCores{{{BOUNDED},{NAMED}}}"
 
 
 def _arriving(function: str) -> str:
@@ -30,10 +38,10 @@ def _arriving(function: str) -> str:
     Until a query's first batch has ended its gauge holds 0, which is no rate: what comes before the first value above
     0 is left out.
     """
-    name = f'__name__=~"{_DRIVERS_NAME}",query=""'
-    labeled = f'{{{name},{_APPLICATION}!=""}} < Inf'
+    name = f'__name__=~"{DRIVERS_NAME}",query="",{BOUNDED}'
+    labeled = f"{{{name},{NAMED}}} < Inf"
     unlabeled = f'{{{name},{_APPLICATION}=""}} < Inf'
-    named = f'label_replace({unlabeled}, "{_APPLICATION}", "$1", "__name__", "{_DRIVERS_NAME}")'
+    named = f'label_replace({unlabeled}, "{_APPLICATION}", "$1", "__name__", "{DRIVERS_NAME}")'
     own = f'label_replace({named} or {labeled}, "query", "$1", "__name__", "(.+)")'
     window = f"[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]"
     told = f"({own} and max_over_time({own}{window}) > 0)"
@@ -43,17 +51,17 @@ def _arriving(function: str) -> str:
 def seconds(by: str) -> str:
     """PromQL: how much of the last ten minutes there are values of."""
     window = f"[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]"
-    return f"max by ({by}) (time() - min_over_time(timestamp(metrics_executor_totalCores){window}))"
+    return f"max by ({by}) (time() - min_over_time(timestamp({_CORES}){window}))"
 
 
 def increase(metric: str, by: str) -> str:
     """PromQL: of a counter of Spark's executors (`totalInputBytes_bytes_total`) in the last ten minutes."""
-    return f"sum by ({by}) (increase(metrics_executor_{metric}[{WINDOW_SECONDS}s]))"
+    return f"sum by ({by}) (increase(metrics_executor_{metric}{{{BOUNDED},{NAMED}}}[{WINDOW_SECONDS}s]))"
 
 
 QUERIES: Mapping[str, str] = {
-    "executors": f"count by ({_BY}) (metrics_executor_totalCores > 0)",
-    "cores": f"sum by ({_BY}) (metrics_executor_totalCores)",
+    "executors": f"count by ({_BY}) ({_CORES} > 0)",
+    "cores": f"sum by ({_BY}) ({_CORES})",
     "seconds": seconds(_BY),
     **{name: increase(metric, _BY) for name, metric in _METRICS.items()},
     "rate": _arriving("avg_over_time("),

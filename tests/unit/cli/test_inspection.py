@@ -6,13 +6,15 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ballast.cli import inspection
+from tests.loopback import Handler, Server
 from tests.unit.kube.scripted import Answer, Asked, scripted
 
-POLICY = {
+POLICY: dict[str, Any] = {
     "apiVersion": "ballast.dev/v1alpha1",
     "kind": "BalancingPolicy",
     "metadata": {"name": "streaming", "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -20,6 +22,8 @@ POLICY = {
 }
 NAMESPACE = {"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}}
 LIST_SECONDS = 30.0
+NO_SERIES = b'{"status": "success", "data": {"resultType": "vector", "result": []}}'
+TOO_LONG = NO_SERIES + b" " * (33 << 20)
 
 
 def stamp(at: float) -> str:
@@ -55,3 +59,28 @@ def test_lists_that_take_long_are_not_taken_for_a_wrong_clock(
     assert found.clock_ahead_seconds == pytest.approx(-server_ahead_seconds, abs=1.0)
     (node,) = found.nodes
     assert node.lease_ahead_seconds <= 1.0
+
+
+class _Crowded(Handler):
+    """One signal has more series than an answer may be long, if 20 000 of each namespace are asked for."""
+
+    def answer(self) -> None:
+        query = self.fields()["query"]
+        long = "throttled" in query and "topk by (namespace) (20000," in query
+        self.reply(TOO_LONG if long else NO_SERIES)
+
+
+def test_a_query_that_the_operator_reads_with_fewer_series_has_not_failed(tmp_path: Path) -> None:
+    """Any tenant's pods may export that many."""
+    with Server(_Crowded) as prometheus, scripted() as script:
+        spec = {**POLICY["spec"], "metrics": {"prometheus": {"url": prometheus.url}}}
+        items = {"balancingpolicies": [{**POLICY, "spec": spec}], "nodes": [{"metadata": {"name": "n"}}]}
+
+        def answer(asked: Asked) -> Answer:
+            if asked.path.split("?")[0].endswith("reviews"):
+                return Answer(body={"status": {"allowed": True}})
+            return Answer(body={"metadata": {}, "items": items.get(asked.path.split("?")[0].rsplit("/", 1)[-1], [])})
+
+        script.by = answer
+        found = inspection.inspect(script.client(tmp_path), server="s", system_namespace="ballast-system")
+    assert (found.metrics["streaming"].problem, found.metrics["streaming"].failures) == ("", {})

@@ -294,7 +294,7 @@ ANSWERS = {
 
 
 def _of_one_application(query: str) -> Mapping[str, str]:
-    value = "2" if query.startswith("count") else next((v for name, v in ANSWERS.items() if name in query), None)
+    value = "2" if "count by" in query else next((v for name, v in ANSWERS.items() if name in query), None)
     return {"spark-1": value} if value else {}
 
 

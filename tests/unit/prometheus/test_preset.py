@@ -2,6 +2,7 @@ import pytest
 
 from ballast.api.policy_metrics import Queries
 from ballast.prometheus import Preset, queries
+from ballast.prometheus import Queries as Asked
 
 
 @pytest.mark.parametrize("preset", list(Preset))
@@ -47,3 +48,9 @@ def test_every_query_of_a_preset_has_a_bound_in_each_namespace_and_can_be_asked_
     for name, counts in (("executorSlots", (5000, 500, 50)), ("nodeCpu", (20000, 5000, 500))):
         texts = [rendered[name].replace(f"({counts[0]}, ", f"({most}, ") for most in counts]
         assert [rendered[name], *shortened[name]] == texts
+
+
+def test_of_each_namespace_no_more_series_are_asked_for_than_its_pods_may_export() -> None:
+    asked = Asked.of_each_namespace({"cores": "sum by (namespace) (up)"})
+    texts = [asked.rendered(60.0)["cores"], *asked.shortened(60.0)["cores"]]
+    assert texts == [f"topk by (namespace) ({most}, sum by (namespace) (up))" for most in (5000, 500, 50)]
