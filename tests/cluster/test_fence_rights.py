@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from ballast.kube.client import Client
+from ballast.kube.connection import Connection
 from ballast.kube.kinds import BALANCING_POLICY, EVENT, GATE_SWITCH, LEASE, SECRET, SPARK_TOPOLOGY, Kind
+from ballast.kube.objects import write_status
 from tests.cluster.chart.caller import Caller, account, user
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.testbed.waiting import wait_until
@@ -144,6 +147,18 @@ def test_a_tenant_neither_sets_policy_nor_turns_the_switch(callers: dict[str, Ca
     tenant = callers["tenant"]
     assert tenant.create(BALANCING_POLICY, policy("mine"), dry=True).code == 403
     assert tenant.patch(GATE_SWITCH, RELEASE, {"spec": {"gating": True}}, dry=True).code == 403
+
+
+def test_a_status_is_written_on_top_of_labels_that_a_user_changes(chart: Installation) -> None:
+    seen = chart.admin.create(SPARK_TOPOLOGY, topology("labeled"), namespace=TENANT).body
+    labels = {"metadata": {"labels": {"team": "ads"}}}
+    assert chart.admin.patch(SPARK_TOPOLOGY, "labeled", labels, namespace=TENANT).ok
+    client = Client(Connection.from_kubeconfig(chart.testbed.service_account_kubeconfig(NAMESPACE, RELEASE)))
+    found = write_status(client, SPARK_TOPOLOGY, seen, {"observedGeneration": 1})
+    client.close()
+    assert found is not None
+    assert (found["metadata"]["labels"], found["status"]["observedGeneration"]) == ({"team": "ads"}, 1)
+    assert chart.admin.delete(SPARK_TOPOLOGY, "labeled", namespace=TENANT).ok
 
 
 def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, callers: dict[str, Caller]) -> None:

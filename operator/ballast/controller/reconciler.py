@@ -338,13 +338,12 @@ class Reconciler:
         try:
             decided, left_out = kept.quarantine.decide(decide, cluster_view.namespaces)
         except Exception:
-            if not (kept.memory.shedding or kept.memory.placement_state):
+            if kept.memory == Memory():
                 raise
-            _LOG.exception(
-                "policy %s forgets what its strategies remember: its pass fails", read.resource.metadata.name
-            )
+            words = "policy %s forgets what its earlier passes remembered: its pass fails"
+            _LOG.exception(words, read.resource.metadata.name)
             # It was read from status, which may hold anything, and would make every pass fail.
-            kept.memory = replace(kept.memory, shedding=(), placement_state=())
+            kept.memory = Memory()
             decided, left_out = kept.quarantine.decide(decide, cluster_view.namespaces)
         return decided._replace(context=decided.context.leaving_out(left_out, cluster_view.objects))
 

@@ -247,19 +247,23 @@ def remembered(status: dict[str, Any]) -> Any:
     return json.loads(zlib.decompress(base64.b64decode(status["state"][USAGE])))
 
 
-def test_what_no_pass_can_compute_with_in_a_policys_status_keeps_nothing_from_being_placed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+STRAY = json.dumps({"noise": {"passes": -1, "nodes": [["node-ads", 1.0, 1.0, 0.0]]}}).encode()
+STATE = {"state": {USAGE: base64.b64encode(zlib.compress(STRAY)).decode()}}
+SCOPE = {"components": [{"name": "ingest", "scope": "Galaxy"}]}
+
+
+@pytest.mark.parametrize(("kind", "status"), [("balancingpolicies", STATE), ("sparktopologies", SCOPE)])
+def test_what_no_pass_can_compute_with_in_a_status_keeps_nothing_from_being_placed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, status: dict[str, Any]
 ) -> None:
     with scripted() as script:
         found = Server()
         script.by = found.answer
         _scene(found)
-        (shared,) = found.lists["balancingpolicies"]
-        state = json.dumps({"noise": {"passes": -1, "nodes": [["node-ads", 1.0, 1.0, 0.0]]}}).encode()
-        shared["status"] = {"state": {USAGE: base64.b64encode(zlib.compress(state)).decode()}}
+        found.lists[kind][0]["status"] = status
         with operating(script, tmp_path, clock=Time(NOW), metrics=_Hot()) as reconciler:
             reconciler.run()
-        assert "forgets what its strategies remember: its pass fails" in caplog.text
+        assert "forgets what its earlier passes remembered: its pass fails" in caplog.text
         assert released(script)[f"{VICTIM}-exec-1"]
         written = [asked.body["status"] for asked in script.writes if "balancingpolicies" in asked.path]
         assert remembered(written[-1])["noise"]["passes"] >= 0
