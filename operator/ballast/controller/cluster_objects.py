@@ -151,6 +151,10 @@ def oldest_first(policies: list[Read[BalancingPolicy]]) -> tuple[Read[BalancingP
     return tuple(sorted(policies, key=age))
 
 
+_CLOCK_SECONDS = 60.0
+"""By which the clock of a replica that wrote a status may have been ahead."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenMove:
     raw: JSON
@@ -170,6 +174,11 @@ class OpenMove:
     def uid(self) -> str:
         """A user may make another move of the same key."""
         return str(self.raw["metadata"]["uid"])
+
+    def as_of(self, now: float) -> OpenMove:
+        """Without times that are still to come."""
+        state = self.state.without_times_after(now + _CLOCK_SECONDS)
+        return self if state is self.state else OpenMove(self.raw, state)
 
     def planned(self, points_per_core: Mapping[str, float]) -> Move:
         """As the planner reads it. `points_per_core`: of score, by node; nodes that are gone are absent."""

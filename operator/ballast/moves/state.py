@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 from ballast.model import Gap, MovePhase
@@ -152,6 +152,12 @@ class MoveState:
     @property
     def destination(self) -> str:
         return self.target or self.orders.target
+
+    def without_times_after(self, end: float) -> MoveState:
+        """Later times count as its creation: until they came, its nodes would rest, and budgets be spent."""
+        found = {each.name: getattr(self.timings, each.name) for each in fields(Timings)}
+        later = {name: self.orders.created_at for name, at in found.items() if at is not None and at > end}
+        return replace(self, timings=replace(self.timings, **later)) if later else self
 
     @property
     def helped(self) -> bool | None:

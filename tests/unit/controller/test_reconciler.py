@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
-from ballast.controller.cluster_objects import ClusterLister, Observer, Read
+from ballast.controller.cluster_objects import ClusterLister, Observer, Read, read_moves
 from ballast.controller.cluster_view import ClusterView
 from ballast.controller.context import Context
 from ballast.controller.ends import Rates
@@ -33,6 +33,7 @@ from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, MetricsHealth, NodeUsage
+from ballast.moves.record import to_move
 from ballast.prometheus import Reading
 from tests.unit.controller.stage import NOW, move
 from tests.unit.kube.builders import (
@@ -821,6 +822,24 @@ def test_where_metrics_cannot_be_read_executors_are_placed_without(
         reconciler.run()
     assert released(script) == BOTH
     assert sorted(verdicts(script)) == [("False", "Unreachable"), ("True", "Available")]
+
+
+def test_a_move_that_says_it_ends_in_a_thousand_years_goes_as_one_that_ended_when_it_was_made(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    """Until it ends, its nodes would rest and the pool's budgets be spent."""
+    found, script = server
+    late = "2999-01-01T00:00:00Z"
+    for each, name in zip(found.lists["executormoves"], ("old", "new"), strict=True):
+        each["metadata"] |= {"name": name, "creationTimestamp": text(NOW - (7 * 86_400 if name == "old" else 10))}
+        times = dict.fromkeys(("approved", "leaving", "arriving", "settling", "ended"), late)
+        each["status"] = {"phase": "Succeeded", "timings": times}
+    with operating(script, tmp_path, clock=Time(NOW)) as reconciler:
+        reconciler.run()
+    gone = [asked.path.split("?")[0].rsplit("/", 1)[-1] for asked in script.writes if asked.method == "DELETE"]
+    assert gone == ["old"]
+    (state,) = [each.as_of(NOW).state for each in read_moves((found.lists["executormoves"][1],))[0]]
+    assert to_move(state, source_points_per_core=0.0).ended_at == NOW - 10
 
 
 def test_who_is_let_go_because_a_pass_failed_is_told_so(
