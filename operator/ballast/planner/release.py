@@ -84,7 +84,8 @@ def given_up(memory: Memory, now: float) -> frozenset[Key]:
 
 
 def _remembered(memory: Memory, now: float) -> dict[Key, Attempts]:
-    return {(a.topology, a.component): a for a in memory.attempts if now - a.last_at < FORGET_SECONDS}
+    """A time far in the future, as a status may have it, is forgotten, too."""
+    return {(a.topology, a.component): a for a in memory.attempts if abs(now - a.last_at) < FORGET_SECONDS}
 
 
 def _counted(before: Attempts | None, key: Key, now: float) -> Attempts:

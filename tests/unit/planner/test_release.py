@@ -199,6 +199,13 @@ def test_attempts_of_long_ago_are_forgotten() -> None:
     assert found(waiting(), memory=memory)[1][0] == tried(1, 0.0)
 
 
+def test_attempts_of_a_time_that_is_to_come_are_forgotten() -> None:
+    """As a status may name any: a component would be given up until then."""
+    memory = Memory(attempts=(tried(3, -3e10),))
+    assert given_up(memory, NOW) == tried_lately(memory, NOW) == frozenset()
+    assert found(memory=memory)[1] == ()
+
+
 def test_after_three_attempts_a_component_is_given_up_for_a_while() -> None:
     memory = Memory(attempts=(tried(3, 899.0), tried(2, 0.0, "report")))
     assert given_up(memory, NOW) == {("team/clicks", "ingest")}
