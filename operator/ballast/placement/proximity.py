@@ -118,10 +118,11 @@ def _is_best(layout: Layout, enough: float) -> bool:
 def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort, *, enough: float) -> Layout | None:
     best, widest = None, None
     compare = effort.thorough or not settles_for_one_place(view)
+    look = _Look(effort)
     for nodes in domains(view, thorough=compare):
         widest = problem(view, nodes)
-        for layout in _different(_constructed(widest, order) for order in _orders(widest, sequence, effort)):
-            best = _better(best, layout, effort)
+        for layout in _different(_constructed(widest, order) for order in look.orders(widest, sequence)):
+            best = look.better(best, layout)
         if best is not None and _is_best(best, enough):
             return best
         if not compare and best is not None and not best.missing.any() and not _split(best):
@@ -129,19 +130,37 @@ def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort, *,
     if best is not None and widest is not None and _split(best):
         # A component at a time where there is little time: sorted, groups of one component stand together.
         few = [sequence if effort.orders else sorted(sequence)]
-        for order in _orders(widest, sequence, effort) if effort.thorough else few:
-            best = _better(best, _constructed(widest, order, by_zone=True), effort)
+        for order in look.orders(widest, sequence) if effort.thorough else few:
+            best = look.better(best, _constructed(widest, order, by_zone=True))
     if best is not None and widest is not None and best.missing.any():
         for order in _every_order(widest, sequence):
-            best = _better(best, _constructed(widest, order), effort)
-        best = _better(best, _constructed(widest, hardest_first(widest), tightest=True), effort)
+            best = look.better(best, _constructed(widest, order))
+        best = look.better(best, _constructed(widest, hardest_first(widest), tightest=True))
     return best
 
 
-def _orders(problem: Problem, sequence: Sequence[int], effort: Effort) -> list[Sequence[int]]:
-    if len(problem.counts) == 1 or not effort.orders:
-        return [sequence]
-    return _every_order(problem, sequence)
+class _Look:
+    """Compares layouts. All of them together have as many steps of descent as the one that is found has afterwards.
+
+    Each of many small sets of a pass is tried in many places and orders, which would take longer than all the rest.
+    """
+
+    def __init__(self, effort: Effort) -> None:
+        self._effort, self._left = effort, effort.steps
+
+    def orders(self, problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
+        spent = self._effort.steps > 0 >= self._left
+        if spent or len(problem.counts) == 1 or not self._effort.orders:
+            return [sequence]
+        return _every_order(problem, sequence)
+
+    def better(self, best: Layout | None, layout: Layout) -> Layout:
+        if self._left > 0:
+            steps = min(_FIRST_LOOK, self._left)
+            budget = Budget(steps, nodes=len(layout.problem.nodes))
+            descend(layout, budget)
+            self._left -= steps - max(0, budget.left)
+        return layout if best is None or _rank(layout) < _rank(best) else best
 
 
 def _every_order(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
@@ -158,12 +177,6 @@ def _different(layouts: Iterable[Layout]) -> Iterator[Layout]:
         if placed not in seen:
             seen.add(placed)
             yield layout
-
-
-def _better(best: Layout | None, layout: Layout, effort: Effort) -> Layout:
-    if effort.steps:
-        descend(layout, Budget(min(_FIRST_LOOK, effort.steps), nodes=len(layout.problem.nodes)))
-    return layout if best is None or _rank(layout) < _rank(best) else best
 
 
 def _rank(layout: Layout) -> tuple[int, float]:
