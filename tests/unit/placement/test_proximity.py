@@ -130,6 +130,24 @@ def test_no_layout_is_improved_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(improved) == len(set(improved))
 
 
+def test_places_and_orders_are_compared_in_no_more_steps_than_a_set_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of one user's many small sets was compared in dozens of layouts, whatever its share of the pass's steps."""
+    granted: list[int] = []
+
+    def note(layout: Layout, budget: Budget, *, full: bool = True) -> None:
+        before = budget.left
+        descend(layout, budget, full=full)
+        granted.append(before - max(0, budget.left))
+
+    monkeypatch.setattr(proximity, "descend", note)
+    view = a_view(*(executor for tenths in range(5, 9) for executor in some(1, cores=tenths / 10)))
+    for steps in (30, 5_000):
+        granted.clear()
+        found(view, Effort(steps=steps))
+        assert 0 < sum(granted) <= steps
+    assert sum(granted) > 30, "the shorter search was not cut short, so this shows nothing"
+
+
 def test_the_same_question_has_the_same_answer() -> None:
     view = loaded(a_topology(Component("ingest"), Component("report")))
     one, other = found(view, Effort(seed=3)), found(view, Effort(seed=3))
