@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
@@ -175,11 +176,6 @@ class OpenMove:
         """A user may make another move of the same key."""
         return str(self.raw["metadata"]["uid"])
 
-    def as_of(self, now: float) -> OpenMove:
-        """Without times that are still to come."""
-        state = self.state.without_times_after(now + _CLOCK_SECONDS)
-        return self if state is self.state else OpenMove(self.raw, state)
-
     def planned(self, points_per_core: Mapping[str, float]) -> Move:
         """As the planner reads it. `points_per_core`: of score, by node; nodes that are gone are absent."""
         points = points_per_core.get(self.state.orders.source, 0.0)
@@ -190,9 +186,9 @@ class OpenMove:
         return known
 
 
-def read_moves(raw: tuple[JSON, ...]) -> tuple[list[OpenMove], list[BallastError]]:
-    """The moves that this version can read, and what is wrong with the others."""
-    return MoveReader().read(raw)
+def read_moves(raw: tuple[JSON, ...], *, now: float = inf) -> tuple[list[OpenMove], list[BallastError]]:
+    """The moves that this version can read, without times that are still to come; what is wrong with the others."""
+    return MoveReader().read(raw, now=now)
 
 
 class MoveReader:
@@ -202,10 +198,10 @@ class MoveReader:
         self._known: dict[tuple[str, ...], OpenMove | BallastError] = {}
         """By version, those of the last call."""
 
-    def read(self, raw: tuple[JSON, ...]) -> tuple[list[OpenMove], list[BallastError]]:
+    def read(self, raw: tuple[JSON, ...], *, now: float = inf) -> tuple[list[OpenMove], list[BallastError]]:
         """As `read_moves`."""
         known = {_version(item): item for item in raw}
-        self._known = {version: self._known.get(version) or _read_move(item) for version, item in known.items()}
+        self._known = {version: self._known.get(version) or _read_move(item, now) for version, item in known.items()}
         found = list(self._known.values())
         return (
             [each for each in found if isinstance(each, OpenMove)],
@@ -218,10 +214,10 @@ def _version(raw: JSON) -> tuple[str, ...]:
     return tuple(metadata.get(field) or "" for field in ("namespace", "name", "uid", "resourceVersion"))
 
 
-def _read_move(raw: JSON) -> OpenMove | BallastError:
+def _read_move(raw: JSON, now: float) -> OpenMove | BallastError:
     whole = {"apiVersion": kinds.EXECUTOR_MOVE.api_version, "kind": kinds.EXECUTOR_MOVE.kind, **raw}
     try:
-        return OpenMove(whole, record.read(whole))
+        return OpenMove(whole, record.read(whole).without_times_after(now + _CLOCK_SECONDS))
     except BallastError as error:
         return error
     except Exception as error:  # noqa: BLE001 -- whatever is in one move

@@ -177,8 +177,8 @@ class Reconciler:
 
     def _begin(self, objects: ClusterObjects, pools: Pools) -> tuple[ClusterView, list[OpenMove]]:
         """What all passes of the reconcile see, and the moves that there are."""
-        read, broken = self._move_reader.read(objects.moves)
-        moves = self._parts.movers.as_they_count([each.as_of(self._clock()) for each in read])
+        read, broken = self._move_reader.read(objects.moves, now=self._clock())
+        moves = self._parts.movers.as_they_count(read)
         policies = {read.resource.metadata.name for read in objects.policies}
         self._deleted = self._deleted_moves.look(moves, self._clock(), policies=policies)
         gated = self._gates.holds_alone(objects.lists.pods)

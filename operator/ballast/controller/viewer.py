@@ -84,7 +84,7 @@ class Viewer:
     def look(self, policy: str | None = None) -> View:
         """Every policy's pool, or that of one. Raises NoSuchPolicyError when there is nothing to see."""
         objects = self._lister.look()
-        moves, broken = read_moves(objects.moves)
+        moves, broken = read_moves(objects.moves, now=self._clock())
         pools = pools_of(objects.policies, objects.lists.nodes)
         problems = [str(error) for error in (*objects.broken, *broken, *objects.excesses)]
         why_not = {_name(p): why.message for p in objects.policies if (why := blocked(p.resource, pools)) is not None}

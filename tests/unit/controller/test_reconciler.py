@@ -838,7 +838,7 @@ def test_a_move_that_says_it_ends_in_a_thousand_years_goes_as_one_that_ended_whe
         reconciler.run()
     gone = [asked.path.split("?")[0].rsplit("/", 1)[-1] for asked in script.writes if asked.method == "DELETE"]
     assert gone == ["old"]
-    (state,) = [each.as_of(NOW).state for each in read_moves((found.lists["executormoves"][1],))[0]]
+    (state,) = [each.state for each in read_moves((found.lists["executormoves"][1],), now=NOW)[0]]
     assert to_move(state, source_points_per_core=0.0).ended_at == NOW - 10
 
 
