@@ -14,6 +14,7 @@ from ballast.controller.quota import Excess, TopologyQuota
 from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
+from ballast.kube.clock import MOST_AHEAD_SECONDS
 from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound
@@ -152,10 +153,6 @@ def oldest_first(policies: list[Read[BalancingPolicy]]) -> tuple[Read[BalancingP
     return tuple(sorted(policies, key=age))
 
 
-_CLOCK_SECONDS = 60.0
-"""By which the clock of a replica that wrote a status may have been ahead."""
-
-
 @dataclass(frozen=True, slots=True)
 class OpenMove:
     raw: JSON
@@ -217,7 +214,7 @@ def _version(raw: JSON) -> tuple[str, ...]:
 def _read_move(raw: JSON, now: float) -> OpenMove | BallastError:
     whole = {"apiVersion": kinds.EXECUTOR_MOVE.api_version, "kind": kinds.EXECUTOR_MOVE.kind, **raw}
     try:
-        return OpenMove(whole, record.read(whole).without_times_after(now + _CLOCK_SECONDS))
+        return OpenMove(whole, record.read(whole).without_times_after(now + MOST_AHEAD_SECONDS))
     except BallastError as error:
         return error
     except Exception as error:  # noqa: BLE001 -- whatever is in one move

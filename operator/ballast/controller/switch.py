@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ballast.kube.client import Client
+from ballast.kube.clock import MOST_AHEAD_SECONDS
 from ballast.kube.document import JSON, seconds, text
 from ballast.kube.errors import Conflict
 from ballast.kube.objects import difference, gate_switch, set_gate_switch
@@ -25,8 +26,6 @@ LEADING = "Leading"
 """Reason of a switch whose release acts."""
 ASIDE = "AnotherRelease"
 """Reason of a switch whose release stands aside for another one."""
-_CLOCK_SECONDS = 60.0
-"""A time that is farther in the future is none at which Ballast turned the switch."""
 UNINSTALLED = "Uninstalled"
 """Reason of a switch that was turned off because Ballast is being removed."""
 
@@ -132,7 +131,7 @@ class Switch:
         now = self._clock()
         began_at = now - (self._monotonic() - self._began)
         created_at = self._pod_created_at()
-        return int(began_at if created_at is None else min(began_at, created_at)) <= at <= now + _CLOCK_SECONDS
+        return int(began_at if created_at is None else min(began_at, created_at)) <= at <= now + MOST_AHEAD_SECONDS
 
     def _tell(self) -> None:
         if not self.stays_off:

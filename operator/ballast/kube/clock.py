@@ -14,6 +14,8 @@ from ballast.http_date import ahead_seconds
 _LOG = logging.getLogger(__name__)
 TOLERANCE_SECONDS = 3.0
 """With a second each that Date and creationTimestamp are rounded down by, less than `moves.arriving` allows for."""
+MOST_AHEAD_SECONDS = 60.0
+"""By which another replica's clock may be ahead: a time in a status that is later is none that Ballast wrote."""
 
 
 class ServerClock:

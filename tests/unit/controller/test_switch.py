@@ -93,9 +93,9 @@ def test_it_is_written_when_it_changes_and_not_to_say_the_same_again(tmp_path: P
 
 
 @pytest.mark.parametrize("reason", ["Leading", "Uninstalled"])
-def test_it_is_turned_whatever_time_somebody_wrote_into_it(tmp_path: Path, reason: str) -> None:
-    """The server takes the year 0, and whoever releases executors may write into the switch."""
-    found = stored(Wanted(gating=False), leader="somebody")
+def test_it_is_turned_whatever_time_is_in_its_status(tmp_path: Path, reason: str) -> None:
+    """The API server accepts the year 0, and the account of `ballast release` may write the switch's status."""
+    found = stored(Wanted(gating=False), leader="another")
     found.body["status"] |= {"heartbeatTime": "0000-01-01T00:00:00Z", "reason": reason}
     with scripted(found) as script:
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()), monotonic=time)
