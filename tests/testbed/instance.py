@@ -107,7 +107,8 @@ def root_locked(root: Path) -> Iterator[None]:
 def _open_and_lock(root: Path) -> int:
     """A handle of the folder that holds its lock; another may remove the folder while we wait for it."""
     while True:
-        root.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            root.mkdir(mode=0o755, parents=True)
         try:
             handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:

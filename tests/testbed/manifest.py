@@ -53,10 +53,11 @@ class Manifest:
 
     def is_abandoned(self) -> bool:
         """Whether whoever started it is gone without having meant to leave it behind."""
-        if self._entries("detached"):
-            return False
-        owners = [ProcessId(entry["pid"], entry["startTicks"]) for entry in self._entries("owner")]
-        return not any(owner.is_alive() for owner in owners)
+        return not self._entries("detached") and not any(owner.is_alive() for owner in self.owners())
+
+    def owners(self) -> list[ProcessId]:
+        """Who started it, alive or not."""
+        return [ProcessId(entry["pid"], entry["startTicks"]) for entry in self._entries("owner")]
 
     def _append(self, entry: dict[str, Any]) -> None:
         with self.path.open("a") as handle:

@@ -124,6 +124,18 @@ def test_a_testbed_that_is_being_taken_is_not_abandoned(tmp_path: Path) -> None:
     assert instance.folder.exists()
 
 
+def test_a_testbed_that_was_given_the_number_since_is_no_trace(tmp_path: Path) -> None:
+    instance = Instance(99, tmp_path / "99")
+    instance.folder.mkdir()
+    assert traces_of(instance) == [f"folder {instance.folder}"]
+
+    with subprocess.Popen(["sleep", "600"]) as other:
+        instance.manifest.record_owner(identify(other.pid))
+        assert traces_of(instance) == []
+        other.kill()
+    assert traces_of(instance) == [f"folder {instance.folder}"]
+
+
 def is_waited_for(folder: Path) -> bool:
     """Whether someone wants the lock of the folder, which another has."""
     inode = f":{folder.stat().st_ino} "
