@@ -25,6 +25,7 @@ _NOT_OFFERED = "what no node offers"
 """Stands for all kinds of which no node has any: pods may ask for any number of them."""
 _PLAIN = Weights()
 _NOTHING = Resources()
+_NOWHERE: Mapping[str, str] = {}
 _FORGIVEN = {"cpu": 1e-6, "memory": 1.0}
 _FORGIVEN_OTHERWISE = 1e-6
 
@@ -127,11 +128,12 @@ def room(
     return result
 
 
-def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
+def expected(snapshot: Snapshot, levels: Levels, *, sent: Mapping[str, str] = _NOWHERE) -> dict[str, Resources]:
     """Amounts by node of pods that are pending and not bound, put where kube-scheduler would put them.
 
     They are foreign demands, and executors that were released earlier. Nothing is kept free of them for moves under
-    way: kube-scheduler knows of none. Nominated executors keep the room of their nodes.
+    way: kube-scheduler knows of none. Nominated executors keep the room of their nodes. `sent`: node by uid of those
+    that Ballast made prefer it, and that go there if it has room.
     """
     released = about_to_be_bound(snapshot)
     waiting = [*snapshot.pending, *(Demand(each.requests, each.constraints) for each in released)]
@@ -142,8 +144,9 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
     space = Room(places, kinds(demand.requests for demand in waiting))
     result: dict[str, Resources] = {}
     others = [*snapshot.pending]
-    for executor in released:
-        position, demand = places.index.get(executor.nominated or ""), space.vector(executor.requests)
+    for executor in sorted(released, key=lambda each: each.nominated is None):
+        chosen = executor.nominated or sent.get(executor.uid, "")
+        position, demand = places.index.get(chosen), space.vector(executor.requests)
         if position is None or not fits(space.free[position : position + 1], demand, space.slack)[0]:
             others.append(Demand(executor.requests, executor.constraints))
         else:

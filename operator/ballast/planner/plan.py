@@ -138,6 +138,8 @@ class _Inputs:
     policy: Policy
     memory: Memory
     now: float
+    before: PlacementState
+    """What the placement strategy knew after the pass before."""
     measured: Scores
     loads: Loads
     projected: Mapping[str, float]
@@ -188,8 +190,10 @@ def _inputs(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _
     known = known_loads(snapshot, policy, memory)
     ahead = projected(snapshot, policy, known, found.by_node)
     resting = rest(snapshot.moves, policy.moves, now, closed_namespaces=snapshot.closed_namespaces)
-    reserved, unbound = in_flight(snapshot), expected(snapshot, policy.levels)
-    return _Inputs(snapshot, policy, memory, now, found, known, ahead, reserved, unbound, resting)
+    before = recalled(memory, policy, snapshot)
+    reserved = in_flight(snapshot)
+    unbound = expected(snapshot, policy.levels, sent=headings(snapshot, before.sent))
+    return _Inputs(snapshot, policy, memory, now, before, found, known, ahead, reserved, unbound, resting)
 
 
 def _releases(inputs: _Inputs) -> Releases:
@@ -241,7 +245,6 @@ def _placed(inputs: _Inputs, released: Releases) -> tuple[list[Placement], Place
 
 
 def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
-    before = recalled(inputs.memory, inputs.policy, inputs.snapshot)
     measured = inputs.measured.by_node
     found = place(
         inputs.snapshot,
@@ -253,7 +256,7 @@ def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
         unbound=inputs.unbound,
         loads={executor.uid: inputs.loads.expected(executor) for executor in gated},
         measured=measured,
-        state=observed(before, inputs.snapshot, inputs.policy, measured=measured, now=inputs.now),
+        state=observed(inputs.before, inputs.snapshot, inputs.policy, measured=measured, now=inputs.now),
     )
     tried = tried_lately(inputs.memory, inputs.now)
     in_vain = {e.uid for e in gated if (e.topology, e.component) in tried}

@@ -65,13 +65,14 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def candidates(snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float) -> Candidates:
     """Which executors may move and where to, as things are before a pass; `memory`: of the pass before."""
+    sent = headings(snapshot, recalled(memory, policy, snapshot).sent)
     return Candidates(
         snapshot,
         policy,
         known_loads(snapshot, policy, memory),
         reserved=in_flight(snapshot),
-        unbound=expected(snapshot, policy.levels),
-        sent=headings(snapshot, recalled(memory, policy, snapshot).sent),
+        unbound=expected(snapshot, policy.levels, sent=sent),
+        sent=sent,
         now=now,
     )
 

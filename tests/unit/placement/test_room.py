@@ -120,6 +120,22 @@ def test_a_nominated_executor_keeps_the_room_of_its_node_as_long_as_that_has_any
     assert room_of(a_snapshot(*nodes, executors=(released(nominated=nominated),))) == {**left, "full": 0.5}
 
 
+@pytest.mark.parametrize(
+    ("executors", "takes"),
+    [
+        pytest.param([released()], ["n2"], id="where it was made to prefer"),
+        pytest.param([released(), released(name="e-2")], ["n1", "n2"], id="as long as that has room"),
+        pytest.param([released(), released(name="e-2", nominated="n2")], ["n1", "n2"], id="nominated ones first"),
+        pytest.param([released(nominated="n1")], ["n1"], id="where it is nominated to after all"),
+        pytest.param([released(name="other")], ["n1"], id="not sent"),
+    ],
+)
+def test_an_executor_that_was_sent_to_a_node_is_expected_there(executors: list[Executor], takes: list[str]) -> None:
+    snapshot = a_snapshot(a_node("n1"), a_node("n2", cores=1.0), executors=tuple(executors))
+    found = expected(snapshot, Policy("p").levels, sent={"uid-e-1": "n2", "uid-e-2": "n1"})
+    assert sorted(found) == takes
+
+
 def test_what_pods_that_are_not_bound_yet_will_take_is_said_node_by_node() -> None:
     nodes, levels = (a_node("n1"), a_node("n2", cores=2.0)), Policy("p").levels
     pending = (Demand(Resources(1.0, GIB, 1, ((GPU, 0.0),))), Demand(Resources(2.0, GIB, 1)))

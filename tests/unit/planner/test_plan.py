@@ -275,6 +275,17 @@ def test_the_next_pass_knows_whom_this_one_has_sent_and_forgets_them_once_they_a
     assert "uid-e-1" not in dict(memory.placement_state)["LeastLongTermRate"]
 
 
+def test_no_two_sets_get_the_same_room_while_the_first_is_not_bound_yet() -> None:
+    """Ten sets in three passes of half a second each: three of them were sent to a rack that has room for two."""
+    nodes = tuple(a_node(f"{rack}{number}", rack=rack, cores=2.0) for rack in "abc" for number in range(2))
+    one, other = ([gated(f"{name}-{n}", since=NOW - 3, topology=name) for n in range(4)] for name in ("one", "other"))
+    first, memory = plan(a_snapshot(*nodes, executors=tuple(one)), POLICY, Memory(), NOW)
+    unbound = [replace(each, phase=Phase.PENDING, created_at=NOW) for each in one]
+    second, _ = plan(a_snapshot(*nodes, executors=(*unbound, *other)), POLICY, memory, NOW + 1)
+    racks = [sorted({placement.location[1] for placement in found.placements}) for found in (first, second)]
+    assert racks == [["a"], ["b"]]
+
+
 def test_a_moving_average_takes_a_figure_in_once_a_window() -> None:
     nodes = (a_node("a", cpu=0.5), a_node("b", cpu=0.1))
     executors = (an_executor("e-1", node="a"), an_executor("e-2", node="b"))
