@@ -27,6 +27,7 @@ from ballast.api.policy_status import (
     Refusal,
     Refusals,
 )
+from ballast.api.quantity import Quantity
 from ballast.api.topology_status import (
     ComponentStatus,
     ExecutorCounts,
@@ -187,7 +188,9 @@ STATUSES: list[tuple[str, StatusModel]] = [
             reason="Judging",
             message="until 12:03",
             conditions=CONDITIONS,
-            subject=Subject(application="spark-1", resource_profile="0", executor_id="4"),
+            subject=Subject(
+                application="spark-1", resource_profile="0", executor_id="4", requests={"cpu": Quantity.parse("50m")}
+            ),
             replacement=Replacement(pod="p", uid="u", node="n2", pinned=True),
             measured=Measured(
                 hot_after=70.5,

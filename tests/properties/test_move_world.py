@@ -43,7 +43,7 @@ def test_the_small_world_and_the_real_gathering_find_the_same(scenario: Scenario
 
 
 def _comparable(found: Facts) -> Facts:
-    """In the world's time; when an executor began to run means nothing there."""
+    """In the world's time; when an executor began to run, and what it requests, mean nothing there."""
     found = replace(found, newcomers=tuple(_in_world(each) for each in found.newcomers))
     return _sorted(replace(found, executor=None if found.executor is None else _in_world(found.executor)))
 
@@ -56,6 +56,7 @@ def _in_world(pod: Pod) -> Pod:
         unschedulable_since=_ago(pod.unschedulable_since),
         deadline=_ago(pod.deadline),
         running_since=None,
+        requests=None,
     )
 
 

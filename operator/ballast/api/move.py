@@ -10,9 +10,13 @@ from pydantic import Field
 from ballast.api.condition import Conditions
 from ballast.api.meta import Model, Resource, StatusModel
 from ballast.api.names import Count, Decimal, DnsLabel, Number, ObjectName, Score, Text, Uid, Word
+from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
 from ballast.enums import MovePhase
+
+MOST_REQUESTS = 20
+"""Kinds of resources that are noted of an executor."""
 
 
 def _kept(field: str) -> Rule:
@@ -141,6 +145,8 @@ class Subject(StatusModel):
     """Its resource profile's id."""
     executor_id: Word = ""
     """The executor's id within the application."""
+    requests: Annotated[dict[str, Quantity], Field(max_length=MOST_REQUESTS)] = Field(default_factory=dict)
+    """What it requested: the move keeps as much free for its replacement."""
 
 
 class Replacement(StatusModel):

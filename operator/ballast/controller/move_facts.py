@@ -103,6 +103,7 @@ def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:
         application=facts.application if facts else "",
         resource_profile=facts.resource_profile if facts else "",
         executor_id=facts.executor_id if facts else "",
+        requests=pod.requests,
         node=pod.node,
         gate_since=_gate_since(pod, view) if pod.phase is Phase.GATED else None,
         unschedulable_since=facts.unschedulable_since if facts else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ballast.enums import MovePhase
+from ballast.model.resources import Resources
 
 # The scores of a move's two nodes: how far they are apart, and what a move may make of that.
 
@@ -80,6 +81,8 @@ class Move:
     """It ended without a replacement: the application may ask for fewer executors, or can't have them any more."""
     blocked: bool = False
     """Its executor could not be evicted, by a disruption budget or an error."""
+    requests: Resources | None = None
+    """What its executor requested when it began to leave; None before that, or where it was not noted."""
 
     @property
     def only_asked_for(self) -> bool:

@@ -135,7 +135,7 @@ def _leave(at: Situation, pod: Pod, target: str) -> Step:
         f"{pod.name} leaves {orders.source} for {target}{instead}",
         target=target,
         before=_metrics(at, pod, target),
-        subject=Subject(pod.application, pod.resource_profile, pod.executor_id),
+        subject=Subject(pod.application, pod.resource_profile, pod.executor_id, pod.requests),
         timings=replace(at.move.timings, leaving_at=at.now),
     )
 

@@ -9,11 +9,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
-from ballast.api.move import ExecutorMove, MoveSpec, MoveStatus
-from ballast.model import Move, MovePhase, Reason
+from ballast.api.move import MOST_REQUESTS, ExecutorMove, MoveSpec, MoveStatus
+from ballast.api.quantity import Quantity
+from ballast.model import Move, MovePhase, Reason, Resources
 from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Orders, Replacement, Subject, Timings
 
 _MAX_MESSAGE = 1024
@@ -106,6 +108,7 @@ def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
         unapproved=move.phase is MovePhase.PROPOSED and not orders.approved,
         unreplaced=move.phase.ended and move.reason in (MoveReason.NO_REPLACEMENT, MoveReason.TARGET_SHRANK),
         blocked=move.reason in (Reason.DISRUPTION_BUDGET, MoveReason.NOT_EVICTED),
+        requests=move.subject.requests,
     )
 
 
@@ -181,7 +184,12 @@ def _orders(move: ExecutorMove) -> Orders:
 
 
 def _subject(raw: JSON) -> Subject:
-    return Subject(raw.get("application", ""), raw.get("resourceProfile", ""), raw.get("executorId", ""))
+    return Subject(
+        raw.get("application", ""),
+        raw.get("resourceProfile", ""),
+        raw.get("executorId", ""),
+        _requests(raw.get("requests")),
+    )
 
 
 def _written_subject(subject: Subject) -> dict[str, Any] | None:
@@ -190,8 +198,24 @@ def _written_subject(subject: Subject) -> dict[str, Any] | None:
             "application": subject.application,
             "resourceProfile": subject.resource_profile,
             "executorId": subject.executor_id,
+            "requests": None if subject.requests is None else _written_requests(subject.requests),
         }
     )
+
+
+def _requests(raw: JSON | None) -> Resources | None:
+    if not raw:
+        return None
+    amounts = {name: float(Quantity.parse(text)) for name, text in raw.items()}
+    cpu_cores, memory_bytes = amounts.pop("cpu", 0.0), amounts.pop("memory", 0.0)
+    return Resources(cpu_cores, memory_bytes, 1.0, tuple(sorted(amounts.items())))
+
+
+def _written_requests(asked: Resources) -> dict[str, str]:
+    """In thousandths, as kube-scheduler counts CPU."""
+    amounts = {"cpu": asked.cpu_cores, "memory": asked.memory_bytes, **dict(asked.extended)}
+    thousandths = {name: ceil(round(amount * 1000, 3)) for name, amount in amounts.items()}
+    return {name: f"{count}m" for name, count in list(thousandths.items())[:MOST_REQUESTS]}
 
 
 def _replacement(raw: JSON | None) -> Replacement | None:

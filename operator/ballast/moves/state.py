@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
-from ballast.model import Gap, MovePhase
+from ballast.model import Gap, MovePhase, Resources
 
 
 class MoveReason(StrEnum):
@@ -98,11 +98,13 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the executor was, by which its replacement is recognized."""
+    """What the executor was, by which its replacement is recognized, and as how much its move keeps free for that."""
 
     application: str = ""
     resource_profile: str = ""
     executor_id: str = ""
+    requests: Resources | None = None
+    """What it requested; None where that was not noted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ballast.model import MovePhase, MovesPolicy, Phase, Pin, Refusal
+from ballast.model import MovePhase, MovesPolicy, Phase, Pin, Refusal, Resources
 from ballast.moves.state import MoveState
 
 
@@ -21,6 +21,7 @@ class Pod:
     application: str = ""
     resource_profile: str = ""
     executor_id: str = ""
+    requests: Resources | None = None
     node: str | None = None
     gate_since: float | None = None
     """Since when Ballast's gate is its last one; None if it has other gates too, or none."""

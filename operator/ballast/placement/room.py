@@ -231,42 +231,24 @@ def _bind(result: Room, demand: FloatArray, mask: BoolArray, count: int) -> Coun
 
 
 def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
-    """What moves under way will need on their targets: the requests of the executor that leaves.
+    """What moves under way will need on their targets: the requests of the executor that leaves, as they were then.
 
-    A replacement that has been released counts by itself, and so does nothing here; one that is still gated will be
-    sent to the target by its move. When the executor is gone, the smallest that runs of its application and profile
-    tells what the replacement will ask for, also while that is held by another gate: it may ask for anything, and so
-    keep a whole node for good. A move by hand that has not been revalidated may never begin, and keeps no room.
+    Whatever its replacement asks for, or executors that are given its labels, could keep a whole node for good. A
+    replacement that has been released counts by itself, and so does nothing here; one that is still gated will be
+    sent to the target by its move. A move by hand that has not been revalidated may never begin, and keeps no room.
     """
     present = {executor.uid: executor for executor in snapshot.executors}
-    alike = _smallest_running(snapshot.executors)
     reserved: dict[str, Resources] = {}
     for move in snapshot.moves:
         replacement = present.get(move.replacement_uid or "")
         underway = move.phase.traveling and not move.only_asked_for
         if not underway or (replacement is not None and replacement.phase is not Phase.GATED):
             continue
-        held_by_others = replacement is not None and replacement.gates
-        leaving = present.get(move.executor_uid) if held_by_others else replacement or present.get(move.executor_uid)
-        profile = (move.namespace, move.application, move.resource_profile)
-        requests = leaving.requests if leaving is not None else alike.get(profile)
+        leaving = present.get(move.executor_uid)
+        requests = leaving.requests if move.requests is None and leaving is not None else move.requests
         if requests is not None:
-            reserved[move.target] = reserved.get(move.target, Resources()).plus(requests)
+            _add(reserved, move.target, requests)
     return reserved
-
-
-def _smallest_running(executors: Iterable[Executor]) -> dict[tuple[str, str, str], Resources]:
-    """What it requests, by namespace, application and resource profile."""
-    found: dict[tuple[str, str, str], Resources] = {}
-    for each in executors:
-        if each.phase is Phase.RUNNING:
-            key = (each.namespace, each.application, each.resource_profile)
-            found[key] = min(found.get(key, each.requests), each.requests, key=_size)
-    return found
-
-
-def _size(amounts: Resources) -> tuple[float, float]:
-    return amounts.cpu_cores, amounts.memory_bytes
 
 
 def nominated_while_gated(snapshot: Snapshot, leaving: Collection[str]) -> dict[str, Resources]:

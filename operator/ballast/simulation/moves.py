@@ -197,13 +197,15 @@ class SimulatedMoves:
         born_at = self._epoch + float(cluster.born_at[slot])
         running_since = float(cluster.running_since[slot])
         waiting_since = float(cluster.unschedulable_since[slot])
+        app = cluster.executor_slots.apps[cluster.executor_slots.app_of[slot]]
         return Pod(
             uid=uid_of(slot, int(cluster.generation[slot])),
             name=cluster.names[slot],
             phase=PHASES[state],
             created_at=born_at,
-            application=cluster.executor_slots.apps[cluster.executor_slots.app_of[slot]].name,
+            application=app.name,
             resource_profile="0",
+            requests=app.requests,
             node=cluster.fleet.names[node] if node >= 0 else None,
             gate_since=born_at if state is State.GATED else None,
             unschedulable_since=None if np.isnan(waiting_since) else self._epoch + waiting_since,

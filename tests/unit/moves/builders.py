@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase
+from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase, Resources
 from ballast.moves import Facts, MoveMetrics, MoveReason, MoveState, Orders, Pod, Replacement, Rival, Subject, Timings
 
 NOW = 1_000_000.0
+REQUESTS = Resources(0.05, 64.0 * 2**20, 1.0, (("nvidia.com/gpu", 1.0),))
 SETTINGS = MovesPolicy(mode=MovesMode.ENFORCE)
 """120 s to leave, 180 s to arrive, 180 s to settle, 3600 s to be approved."""
 
@@ -45,7 +46,7 @@ def leaving(*, since: float = 5.0, **changes: Any) -> MoveState:
         MovePhase.LEAVING,
         MoveReason.EVICTING,
         target="cold",
-        subject=Subject("spark-1", "0", "3"),
+        subject=Subject("spark-1", "0", "3", REQUESTS),
         before=MoveMetrics(90.0, 30.0, 1.6, 4.0),
         timings=Timings(approved_at=NOW - since - 1, leaving_at=NOW - since),
     )
@@ -73,7 +74,7 @@ def settling(*, since: float, node: str = "cold", **changes: Any) -> MoveState:
 
 
 def executor(phase: Phase = Phase.RUNNING, **changes: Any) -> Pod:
-    base = Pod("uid-3", "clicks-exec-3", phase, NOW - 9000, "spark-1", "0", "3", node="hot")
+    base = Pod("uid-3", "clicks-exec-3", phase, NOW - 9000, "spark-1", "0", "3", REQUESTS, node="hot")
     return replace(base, **changes)
 
 

@@ -21,6 +21,7 @@ from ballast.moves import (
     Replacement,
     Revalidation,
     Step,
+    Subject,
     advance,
     turned_away,
 )
@@ -28,6 +29,7 @@ from ballast.moves.arriving import MAX_ATTEMPTS
 from ballast.moves.machine import ABANDONED_SECONDS
 from tests.unit.moves.builders import (
     NOW,
+    REQUESTS,
     SETTINGS,
     after,
     approved,
@@ -370,7 +372,7 @@ def test_leaving_records_what_the_move_will_be_judged_by_and_recognised_by() -> 
     left = step(approved(), before(revalidation=Revalidation(destination="mild"))).move
     assert left.destination == "mild"
     assert left.before == MoveMetrics(hot_score=91.0, cold_score=50.0, slowness=1.6, batch_p95_seconds=4.0)
-    assert (left.subject.application, left.subject.resource_profile, left.subject.executor_id) == ("spark-1", "0", "3")
+    assert left.subject == Subject("spark-1", "0", "3", REQUESTS)
 
 
 class TestWithdrawing:

@@ -8,10 +8,10 @@ import pytest
 
 from ballast.api.move import ExecutorMove, MoveStatus
 from ballast.errors import InvalidResource
-from ballast.model import MovePhase, Reason
+from ballast.model import MovePhase, Reason, Resources
 from ballast.moves import MoveMetrics, MoveReason, MoveState, Replacement
 from ballast.moves.record import conditions, outlived, read, status, to_move
-from tests.unit.moves.builders import NOW, approved, arriving, claiming, leaving, proposed, settling
+from tests.unit.moves.builders import NOW, REQUESTS, approved, arriving, claiming, leaving, proposed, settling
 
 
 def stored(**changes: Any) -> dict[str, Any]:
@@ -108,6 +108,14 @@ def test_the_status_has_only_fields_that_the_schema_knows() -> None:
     assert ExecutorMove.parse(stored(status=written)).status.observed_generation == 2
 
 
+def test_so_many_kinds_of_requests_are_noted_that_the_schema_takes_them() -> None:
+    asked = Resources(1 / 3, 1.0, 1.0, tuple((f"example.com/{number}", 1.0) for number in range(10, 99)))
+    subject = replace(leaving().subject, requests=asked)
+    written = status(leaving(subject=subject), stored(), NOW)["subject"]["requests"]
+    assert len(written) == 20
+    assert (written["cpu"], written["memory"], written["example.com/10"]) == ("334m", "1000m", "1000m")
+
+
 def test_a_long_message_is_cut_to_what_the_schema_takes() -> None:
     assert len(status(leaving(message="x" * 5000), stored(), NOW)["message"]) == 1024
 
@@ -153,6 +161,10 @@ class TestThePlannersView:
         asked["spec"] |= {"reason": reason, "predicted": {"hotAfter": "0", "coldAfter": "1000000"}}
         seen = to_move(read(asked), source_points_per_core=1.0)
         assert (seen.by_hand, seen.load_cores) == (True, 0.0)
+
+    def test_keeps_what_its_executor_requested(self) -> None:
+        assert to_move(claiming(), source_points_per_core=100.0).requests == REQUESTS
+        assert to_move(approved(), source_points_per_core=100.0).requests is None
 
     def test_counts_budgets_from_approval(self) -> None:
         assert to_move(approved(since=30), source_points_per_core=100.0).started_at == NOW - 30

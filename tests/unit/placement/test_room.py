@@ -177,36 +177,39 @@ def test_a_move_that_a_user_only_asks_for_books_nothing(phase: MovePhase) -> Non
 
 def test_a_replacement_that_waits_at_the_gate_has_its_place_kept() -> None:
     replacement = gated("e-2")
-    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, replacement_uid=replacement.uid)
-    assert in_flight(a_snapshot(executors=(replacement,), moves=(move,))) == {"cold": replacement.requests}
+    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, replacement_uid=replacement.uid, requests=ASKED)
+    assert in_flight(a_snapshot(executors=(replacement,), moves=(move,))) == {"cold": ASKED}
 
 
-ONES = {"application": "spark-app", "resource_profile": "0"}
-HUGE = Resources(10_000.0, GIB, 1)
+ASKED = Resources(0.05, GIB, 1)
+HUGE: dict[str, Any] = {"requests": Resources(10_000.0, GIB, 1)}
+GONE: dict[str, Any] = {
+    "executor_uid": "gone",
+    "phase": MovePhase.ARRIVING,
+    "application": "spark-app",
+    "resource_profile": "0",
+}
 
 
-def test_a_replacement_that_another_gate_holds_books_what_its_fellows_ask_for_whatever_it_asks_for() -> None:
-    """Its author could keep a whole node from others for as long as a replacement may take to arrive."""
-    replacement = gated("e-2", requests=HUGE, gates=("example.com/mine",))
-    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, replacement_uid=replacement.uid, **ONES)
-    fellow = an_executor("e-3", node="warm")
-    assert in_flight(a_snapshot(executors=(replacement, fellow), moves=(move,))) == {"cold": fellow.requests}
-    assert in_flight(a_snapshot(executors=(replacement,), moves=(move,))) == {}
+@pytest.mark.parametrize(
+    "executors",
+    [
+        pytest.param([gated("e-2", **HUGE)], id="a replacement that asks for any amount"),
+        pytest.param([gated("e-2", **HUGE, gates=("example.com/mine",))], id="and is held by another gate"),
+        pytest.param([an_executor("e-3", node="warm", **HUGE)], id="an executor that was given its labels"),
+        pytest.param([], id="none at all"),
+    ],
+)
+def test_a_move_books_what_its_executor_asked_for_whatever_comes_after_it(executors: list[Executor]) -> None:
+    """Their author could keep a whole node from others for as long as a replacement may take to arrive."""
+    move = a_move(**GONE, replacement_uid="uid-e-2", requests=ASKED)
+    assert in_flight(a_snapshot(executors=tuple(executors), moves=(move,))) == {"cold": ASKED}
 
 
-def test_a_move_whose_executor_is_gone_books_what_the_smallest_that_runs_asks_for() -> None:
-    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, **ONES)
-    small, large = an_executor("e-3", node="warm"), an_executor("e-4", node="warm", requests=Resources(8.0, GIB, 1))
-    waiting = gated("e-2", requests=HUGE, gates=("example.com/mine",))
-    for executors in ((small, large, waiting), (large, small, waiting)):
-        assert in_flight(a_snapshot(executors=executors, moves=(move,))) == {"cold": small.requests}
-    assert in_flight(a_snapshot(executors=(waiting,), moves=(move,))) == {}
-
-
-def test_a_move_whose_executor_is_gone_books_what_its_fellows_ask_for() -> None:
-    fellow = an_executor("e-2", node="cold")
-    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, application=fellow.application, resource_profile="0")
-    assert in_flight(a_snapshot(executors=(fellow,), moves=(move,))) == {"cold": fellow.requests}
+def test_a_move_books_what_its_executor_asked_for_when_it_began_to_leave() -> None:
+    leaving = an_executor("e-1", node="hot", **HUGE)
+    move = a_move(executor_uid=leaving.uid, phase=MovePhase.LEAVING, requests=ASKED)
+    assert in_flight(a_snapshot(executors=(leaving,), moves=(move,))) == {"cold": ASKED}
 
 
 NONE = float("nan")
@@ -351,12 +354,9 @@ def test_two_moves_to_one_node_book_both() -> None:
     assert in_flight(a_snapshot(executors=leaving, moves=moves)) == {"cold": Resources(3.0, GIB, 1)}
 
 
-def test_a_move_of_which_nothing_is_known_any_more_books_nothing() -> None:
+def test_a_move_of_which_nothing_was_noted_books_nothing_once_its_executor_is_gone() -> None:
     fellow = an_executor("e-2", node="cold")
-    gone = {"executor_uid": "gone", "phase": MovePhase.ARRIVING, "application": fellow.application}
-    other_profile = a_move(**gone, resource_profile="1")
-    other_namespace = a_move(**gone, resource_profile="0", namespace="elsewhere")
-    assert in_flight(a_snapshot(executors=(fellow,), moves=(other_profile, other_namespace))) == {}
+    assert in_flight(a_snapshot(executors=(fellow,), moves=(a_move(**GONE),))) == {}
 
 
 LEVELS = Policy("p").levels
