@@ -140,7 +140,7 @@ def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort, *,
 
 
 class _Look:
-    """Compares layouts. All of them together have as many steps of descent as the one that is found has afterwards.
+    """Compares layouts. All of them together take no more steps than the one that is found may take afterwards.
 
     Each of many small sets of a pass is tried in many places and orders, which would take longer than all the rest.
     """
@@ -155,6 +155,8 @@ class _Look:
         return _every_order(problem, sequence)
 
     def better(self, best: Layout | None, layout: Layout) -> Layout:
+        # Placing a kind of executors takes as long as a step.
+        self._left -= len(layout.problem.counts)
         if self._left > 0:
             steps = min(_FIRST_LOOK, self._left)
             budget = Budget(steps, nodes=len(layout.problem.nodes))
@@ -372,7 +374,9 @@ class Proximity:
         price = max(1.0, kinds / _ORDINARY_KINDS)
         steps = round(_STEPS_PER_SECOND * self._search_seconds * (_QUICKER if _small(view) else 1) / price)
         most = _STEPS_OF_AN_EXECUTOR * own * kinds
-        share = min(steps * own // max(1, executors), round(steps * _MOST_SHARE), most)
+        # Of many sets, each is compared in as many steps as it is improved in.
+        whole = steps if own * _FEW_TOPOLOGIES >= executors else steps // 2
+        share = min(whole * own // max(1, executors), round(steps * _MOST_SHARE), most)
         return Effort(
             steps=share if executors > _MANY else max(min(steps, _LEAST_STEPS), share),
             thorough=executors * price <= _FEW,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,22 @@ def test_very_many_executors_of_others_shorten_no_search() -> None:
         assert Proximity(executors, kinds={}, search_seconds=1.0).sets(workload) == together
     for executors in ({"team": 300}, {"team": 101, "other": 101}):
         assert Proximity(executors, kinds={}, search_seconds=1.0).sets(workload) != together
+
+
+def test_many_small_sets_are_compared_and_improved_in_the_steps_of_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One user's 25 sets of four sizes took a pass four times as long as its search time."""
+    granted: list[int] = []
+
+    def note(view: PlacementView, sequence: Sequence[int], effort: Effort) -> None:
+        granted.append(effort.steps)
+
+    monkeypatch.setattr(proximity, "together", note)
+    view = a_view(*some(2, cores=0.5), *some(2, cores=0.6))
+    for sets in (1, 30):
+        Proximity({"team": 4 * sets}, kinds={}, search_seconds=0.05).seats(view, (0, 1, 0, 1))
+    alone, of_many = granted
+    assert 0 < 2 * 30 * of_many <= 900 == round(0.05 * 6000 * 3)
+    assert of_many < alone
 
 
 def test_no_layout_is_improved_twice(monkeypatch: pytest.MonkeyPatch) -> None:
