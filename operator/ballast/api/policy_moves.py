@@ -53,11 +53,11 @@ class Moves(Profiled):
     """Whether executors whose state's size is unknown may be evicted."""
     max_concurrent: _Parallel = by_profile("moves.max_concurrent")
     """Moves under way at once in the pool. Moves by hand get at most half of these, and half of each budget of the
-    pool, but at least one; moves in one namespace half, too, or its part of the executors if that is more. Namespaces
-    with more moves than their part together get half of what is left for others."""
+    pool; where that is one, in turn with others. Moves in one namespace get half, too, or its part of the executors if
+    that is more. Namespaces with more moves than their part together get half of what is left for others."""
     max_concurrent_per_node: _Parallel = by_profile("moves.max_concurrent_per_node")
     """Moves under way at once from or to one node. Moves by hand get at most half of these, and half of each budget of
-    a node, but at least one."""
+    a node; where that is one, in turn with others."""
     max_concurrent_per_topology: _Parallel = 1
     """Moves of one topology that may be under way at the same time, and that may begin within one cooldown."""
     max_concurrent_per_topology_percent: Percent = by_profile("moves.max_concurrent_per_topology_percent")

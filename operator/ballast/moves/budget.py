@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from math import fsum
 from zoneinfo import ZoneInfo
 
@@ -65,11 +66,30 @@ def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorC
 
 
 def _by_hand(most: int) -> int:
-    """How many of so many moves may be made by hand: half, but one at least.
+    """How many of so many moves may be made by hand: half, but one at least. Of one move that is every other one.
 
     Users of one namespace must not use up what levels all of them.
     """
     return min(most, max(1, most // 2))
+
+
+def _others_turn(own: Iterable[Move], policy: MovesPolicy, most: int, *, where: str, now: float) -> Objection | None:
+    """Why no move by hand may start where `most`, how many may be under way at once, is one: then half is half of the
+    time. `own`: those by hand that count there.
+
+    A user may keep each under way for long, by a pod's grace period.
+    """
+    if most > 1:
+        return None
+    ends = [
+        move.ended_at + max(move.ended_at - move.started_at, policy.cooldown_seconds)
+        for move in own
+        if move.ended_at is not None and left(move)
+    ]
+    if (seconds := max(ends, default=now) - now) <= 0:
+        return None
+    words = f"one move at a time is allowed {where}, and others have their turn for {seconds:.0f} s more"
+    return Reason.MAX_CONCURRENT, words
 
 
 def by_hand_objection(
@@ -82,8 +102,9 @@ def by_hand_objection(
         words = f"{flying} moves by hand are under way, half of moves.maxConcurrent {policy.max_concurrent} is theirs"
         return Reason.MAX_CONCURRENT, words
     where = "by hand, which get half of the pool's,"
-    # Also those whose executors never go: each has kept others from being moved for as long as leaveTimeout and more.
-    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, part=_by_hand, stayed=True)
+    return _others_turn(own, policy, policy.max_concurrent, where="in the pool", now=now) or _spent_budget(
+        own, policy, "Pool", where=where, executors=counts.pool, now=now, by_hand=True
+    )
 
 
 def namespace_objection(
@@ -206,7 +227,9 @@ def _by_hand_at_node(
             f"{flying} moves by hand from or to {node} are open, half of moves.maxConcurrentPerNode {most} is theirs"
         )
     where, executors = f"by hand from or to {node}, which get half,", counts.by_node.get(node, 0)
-    return _spent_budget(mine, policy, "Node", where=where, executors=executors, now=now, part=_by_hand, stayed=True)
+    return _others_turn(mine, policy, most, where=f"from or to {node}", now=now) or _spent_budget(
+        mine, policy, "Node", where=where, executors=executors, now=now, by_hand=True
+    )
 
 
 def _flying(move: Move) -> bool:
@@ -226,17 +249,21 @@ def _spent_budget(
     executors: int,
     now: float,
     part: Callable[[int], int] = int,
-    stayed: bool = False,
+    by_hand: bool = False,
 ) -> Objection | None:
-    """`part`: how many of so many moves these may be. `stayed`: whether those count whose executors never went."""
+    """`part`: how many of so many moves these may be. `by_hand`: whether they are those by hand."""
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
-        # An executor that never goes uses up what its own topology may move, not what others may.
-        counted = own if stayed or scope == "Topology" else [move for move in own if not _stayed(move)]
-        spent, most = used(budget, counted, now), part(allowed(budget, executors))
+        # An executor that never goes uses up what its own topology may move, not what others may. By hand it counts:
+        # each has kept others from being moved for as long as leaveTimeout and more.
+        counted = own if by_hand or scope == "Topology" else [move for move in own if not _stayed(move)]
+        whole = allowed(budget, executors)
+        most, periods = (_by_hand(whole), 2 if whole == 1 else 1) if by_hand else (part(whole), 1)
+        spent = used(budget, counted, now, periods=periods)
         if spent >= most:
-            words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"
+            every = f"in {periods} periods, " if periods > 1 else ""
+            words = f"{spent} of {most} moves used, {where} {every}{_span(budget)}, moves.budgets[{index}]"
             return Reason.BUDGET, words
     return None
 
@@ -251,9 +278,9 @@ def _stayed(move: Move) -> bool:
     return move.phase is MovePhase.FAILED and move.left_at is None and not move.blocked
 
 
-def used(budget: Budget, moves: Iterable[Move], now: float) -> int:
-    """How many of these moves count against the budget."""
-    return sum(_within(move, budget, now) for move in moves if left(move))
+def used(budget: Budget, moves: Iterable[Move], now: float, *, periods: int = 1) -> int:
+    """How many of these moves count against the budget, or have in its last `periods`."""
+    return sum(_within(move, budget, now, periods=periods) for move in moves if left(move))
 
 
 def next_reset(budget: Budget, moves: Iterable[Move], now: float) -> float | None:
@@ -268,21 +295,20 @@ def active(budget: Budget, now: float) -> bool:
     """Whether the budget's schedule (if it has one) covers `now`."""
     if not budget.schedule:
         return True
-    start = _last_start(budget, now)
-    return start is not None and now < start + budget.duration_seconds
+    return now < _last_start(budget, now) + budget.duration_seconds
 
 
-def _last_start(budget: Budget, now: float) -> float | None:
+def _last_start(budget: Budget, now: float, *, periods: int = 1) -> float:
+    """When the schedule's last period began, or the first one of so many."""
     here = datetime.fromtimestamp(now, ZoneInfo(budget.time_zone))
-    backwards = CronSim(budget.schedule, here, reverse=True)
-    return next(backwards).timestamp()
+    backwards = islice(CronSim(budget.schedule, here, reverse=True), periods)
+    return min(start.timestamp() for start in backwards)
 
 
-def _within(move: Move, budget: Budget, now: float) -> bool:
+def _within(move: Move, budget: Budget, now: float, *, periods: int = 1) -> bool:
     if budget.per_seconds is not None:
-        return now - move.started_at < budget.per_seconds
-    start = _last_start(budget, now) if budget.schedule else None
-    return start is not None and move.started_at >= start
+        return now - move.started_at < budget.per_seconds * periods
+    return bool(budget.schedule) and move.started_at >= _last_start(budget, now, periods=periods)
 
 
 def _span(budget: Budget) -> str:

@@ -402,6 +402,64 @@ def test_a_policy_that_allows_one_move_allows_one_by_hand() -> None:
     assert ruled([], one, by_hand=True) is None
 
 
+@pytest.mark.parametrize(
+    ("took", "cooldown", "ago", "reason"),
+    [
+        pytest.param(600.0, 60.0, 599.0, Reason.MAX_CONCURRENT, id="as long as it took"),
+        pytest.param(600.0, 60.0, 600.0, None, id="no longer"),
+        pytest.param(10.0, 60.0, 59.0, Reason.MAX_CONCURRENT, id="or for a cooldown"),
+        pytest.param(10.0, 60.0, 60.0, None, id="and no longer"),
+    ],
+)
+def test_where_one_move_at_a_time_is_allowed_others_have_their_turn_after_one_by_hand(
+    took: float, cooldown: float, ago: float, reason: Reason | None
+) -> None:
+    """A pod's grace period keeps a move under way for minutes: one after the other, nobody else's node was leveled."""
+    one = MovesPolicy(max_concurrent=1, max_concurrent_per_node=4, cooldown_seconds=cooldown)
+    past = by_hand("a", phase=MovePhase.FAILED, started_at=NOW - ago - took, ended_at=NOW - ago)
+    found = ruled(past, one, by_hand=True)
+    assert (found[0] if found else None) is reason
+    assert ruled(past, one) is None
+    assert ruled(past, replace(one, max_concurrent=2), by_hand=True) is None
+    assert ruled([replace(each, phase=MovePhase.REFUSED) for each in past], one, by_hand=True) is None
+
+
+@pytest.mark.parametrize(("most", "reason"), [(1, Reason.MAX_CONCURRENT), (2, None)])
+def test_so_they_have_at_a_node_where_one_is_allowed(most: int, reason: Reason | None) -> None:
+    policy = MovesPolicy(max_concurrent=4, max_concurrent_per_node=most, cooldown_seconds=60.0)
+    past = [replace(each, source="hot") for each in by_hand("a", phase=MovePhase.FAILED, ended_at=NOW - 50.0)]
+
+    def asked(*, by_hand: bool) -> Reason | None:
+        found = node_objection(past, policy, ExecutorCounts(), node="hot", gives=True, now=NOW, by_hand=by_hand)
+        return None if found is None else found[0]
+
+    assert (asked(by_hand=True), asked(by_hand=False)) == (reason, None)
+
+
+HOUR = Budget(moves=1, per_seconds=3600.0, scope="Pool")
+
+
+@pytest.mark.parametrize(
+    ("budget", "now", "ago", "reason"),
+    [
+        pytest.param(HOUR, NOW, 7100.0, Reason.BUDGET, id="in the hour before"),
+        pytest.param(HOUR, NOW, 7300.0, None, id="two hours ago"),
+        pytest.param(replace(HOUR, moves=2), NOW, 3700.0, None, id="a budget of two"),
+        pytest.param(MORNING, FRIDAY + 60.0, 24 * 3600.0, Reason.BUDGET, id="on the morning before"),
+        pytest.param(MORNING, FRIDAY + 60.0, 48 * 3600.0, None, id="on the one before that"),
+    ],
+)
+def test_of_a_budget_of_one_move_every_other_one_is_for_moves_by_hand(
+    budget: Budget, now: float, ago: float, reason: Reason | None
+) -> None:
+    policy = replace(MANY, budgets=(budget,))
+    past = by_hand("a", phase=MovePhase.SUCCEEDED, started_at=now - ago, ended_at=now - ago)
+    found = ruled(past, policy, now, by_hand=True)
+    assert (found[0] if found else None) is reason
+    assert found is None or "1 of 1 moves used, by hand, which get half of the pool's, in 2 periods, " in found[1]
+    assert ruled(past, policy, now) is None
+
+
 def test_the_strategys_own_moves_use_up_nothing_of_what_is_for_moves_by_hand() -> None:
     others = [a_move(f"m{n}", topology=f"team/{n}", source=f"s{n}", target=f"t{n}", **UNDER_WAY) for n in range(3)]
     assert ruled(others, MANY, by_hand=True) is None
