@@ -83,8 +83,11 @@ def topology() -> dict[str, Any]:
 
 
 def deployment(name: str, **labels: str) -> dict[str, Any]:
-    """Without any replica."""
-    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "ballast"}]}}
+    """As the chart has it, without any replica."""
+    pod = {
+        "metadata": {"labels": {**labels, "app.kubernetes.io/component": "operator"}},
+        "spec": {"containers": [{"name": "main", "image": "ballast"}]},
+    }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -151,14 +154,15 @@ def test_each_finding_of_a_cluster_is_provoked_here() -> None:
     assert set(CLUSTER) == PROVOKED
 
 
-def test_the_charts_own_operator_lacks_no_right(scene: Scene) -> None:
+def test_the_charts_own_operator_is_found_and_lacks_no_right(scene: Scene) -> None:
+    assert [each["what"] for each in scene.findings() if each["id"] == "NotInstalled"] == []
     assert scene.told("OperatorDenied", f"Deployment ballast-system/{RELEASE}") == []
 
 
 def test_the_charts_policies_name_the_account_of_its_operator_and_no_other(scene: Scene) -> None:
     """As in an overlay that changes the namespace: what kustomize moves is not what the policies name."""
     assert scene.told("OperatorNotFenced", f"Deployment ballast-system/{RELEASE}") == []
-    labels = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
+    labels = {"app.kubernetes.io/name": "ballast"}
     scene.cluster.testbed.apply(deployment("moved", **labels))
     (told,) = scene.told("OperatorNotFenced", f"Deployment {FOREIGN}/moved", "--system-namespace", FOREIGN)
     assert told == (
@@ -174,7 +178,7 @@ def test_a_namespace_without_an_operator_is_found(scene: Scene) -> None:
 
 
 def test_another_operators_version_and_missing_rights_are_found(scene: Scene) -> None:
-    labels = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
+    labels = {"app.kubernetes.io/name": "ballast"}
     scene.cluster.testbed.apply(deployment("old", **labels, **{"app.kubernetes.io/version": "0.0.1"}))
     found = scene.findings("--system-namespace", FOREIGN)
     about = [each for each in found if each["subject"] == f"Deployment {FOREIGN}/old"]
@@ -188,7 +192,7 @@ def test_another_operators_version_and_missing_rights_are_found(scene: Scene) ->
 def test_the_right_to_evict_may_be_limited_to_the_namespaces_with_a_topology(scene: Scene) -> None:
     """As the chart does with `evictionNamespaces`."""
     testbed, name = scene.cluster.testbed, "limited"
-    labels = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
+    labels = {"app.kubernetes.io/name": "ballast"}
     testbed.apply(deployment("limited", **labels))
     rules = [{"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}]
     role, group = {"name": name, "namespace": NAMESPACE}, "rbac.authorization.k8s.io"

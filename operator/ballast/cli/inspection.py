@@ -26,7 +26,8 @@ from ballast.prometheus.series import by_node
 
 T = TypeVar("T")
 _OURS = "app.kubernetes.io/name=ballast"
-_OPERATOR = "app.kubernetes.io/component=operator"
+_COMPONENT = "app.kubernetes.io/component"
+"""What the chart labels pods with, and not their Deployment."""
 _DESCHEDULER = "descheduler"
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
@@ -175,10 +176,13 @@ class _Inspection:
 
     def _operators(self, declared: Collection[str]) -> Iterable[Operator]:
         """`declared`: the namespaces with a SparkTopology."""
-        query = Query(kinds.DEPLOYMENT, namespace=self._namespace, labels=f"{_OURS},{_OPERATOR}")
+        query = Query(kinds.DEPLOYMENT, namespace=self._namespace, labels=_OURS)
         fences = self._list(Query(_FENCE, labels=_OURS), _conditions)
         for deployment in self._list(query, lambda item: item):
-            spec = deployment["spec"]["template"]["spec"]
+            template = deployment["spec"]["template"]
+            if (template["metadata"].get("labels") or {}).get(_COMPONENT) != "operator":
+                continue
+            spec = template["spec"]
             account = f"system:serviceaccount:{self._namespace}:{spec.get('serviceAccountName', 'default')}"
             labels = deployment["metadata"].get("labels", {})
             yield Operator(
