@@ -164,8 +164,11 @@ def _operator_runs(client: Client, namespace: str) -> bool | None:
 
 
 def _switched_off(client: Client, situations: Sequence[Situation]) -> list[str]:
-    """Gate switches that stay off although a policy enforces placement."""
-    from ballast.controller.switch import UNINSTALLED  # noqa: PLC0415 -- slow to load, unused for a file
+    """Gate switches that stay off although a policy enforces placement.
+
+    None where a release acts: an uninstallation of another one leaves its switch behind.
+    """
+    from ballast.controller.switch import LEADING, UNINSTALLED  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.kube import kinds  # noqa: PLC0415 -- as above
     from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
     from ballast.kube.objects import Query, read_list  # noqa: PLC0415 -- as above
@@ -177,7 +180,8 @@ def _switched_off(client: Client, situations: Sequence[Situation]) -> list[str]:
         switches = read_list(client, Query(kinds.GATE_SWITCH), lambda found: found).items
     except Forbidden:
         return []
-    off = [s["metadata"]["name"] for s in switches if (s.get("status") or {}).get("reason") == UNINSTALLED]
+    reasons = {s["metadata"]["name"]: (s.get("status") or {}).get("reason") for s in switches}
+    off = [] if LEADING in reasons.values() else [name for name, reason in reasons.items() if reason == UNINSTALLED]
     return [
         f"GateSwitch {name}: `ballast release --all` turned it off, so no new executor is gated although "
         f"{', '.join(enforcing)} enforce placement: restart the operator's Deployment"

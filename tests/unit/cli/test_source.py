@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,9 +21,11 @@ def enforcing(mode: PlacementMode = PlacementMode.ENFORCE) -> Situation:
     return replace(situation, policy=replace(situation.policy, placement=placement))
 
 
-def switches(reason: str) -> Answer:
-    off: dict[str, Any] = {"metadata": {"name": "ballast"}, "spec": {"gating": False}, "status": {"reason": reason}}
-    return Answer(body={"metadata": {}, "items": [off]})
+def switches(*reasons: str) -> Answer:
+    """Of releases that are called ballast, and ballast-2."""
+    names = ("ballast", "ballast-2")
+    items = [{"metadata": {"name": n}, "status": {"reason": reason}} for n, reason in zip(names, reasons, strict=False)]
+    return Answer(body={"metadata": {}, "items": items})
 
 
 FORBIDDEN = Answer(403, {"message": "no"})
@@ -34,7 +35,11 @@ FORBIDDEN = Answer(403, {"message": "no"})
     ("mode", "answer", "told"),
     [
         (PlacementMode.ENFORCE, switches("Uninstalled"), True),
+        (PlacementMode.ENFORCE, switches("Uninstalled", "Stopped"), True),
         (PlacementMode.ENFORCE, switches("Leading"), False),
+        pytest.param(
+            PlacementMode.ENFORCE, switches("Uninstalled", "Leading"), False, id="another release acts since then"
+        ),
         (PlacementMode.RECOMMEND, switches("Uninstalled"), False),
         (PlacementMode.ENFORCE, FORBIDDEN, False),
     ],
