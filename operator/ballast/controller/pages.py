@@ -27,7 +27,7 @@ _UNHEARD.setLevel(logging.CRITICAL + 1)
 _GRACE_SECONDS = 1.0
 """For an answer that is under way when the server stops."""
 _REQUEST_SECONDS = 10.0
-"""From a connection's beginning, or its last answer, to the end of its next request."""
+"""From a connection's beginning to the end of its request."""
 _MOST_PROBES = 200
 _MOST_SCRAPES = 20
 """An answer to a client that does not read it is kept, and has megabytes where there are thousands of executors."""
@@ -47,6 +47,7 @@ class PageServer:
 
     async def start(self) -> None:
         app = web.Application()
+        app.on_response_prepare.append(_last_of_its_connection)
         for path, page in self._pages.items():
             app.router.add_get(path, _logged(page))
         self._runner = web.AppRunner(
@@ -77,6 +78,13 @@ class PageServer:
             number = Counter(map(_peer, there))
             max(there, key=lambda each: number[_peer(each)]).force_close()
         return server()
+
+
+async def _last_of_its_connection(request: web.Request, response: web.StreamResponse) -> None:
+    """A connection takes one request: thousands in one packet would be answered next to the passes, at their cost."""
+    del request
+    response.headers["Connection"] = "close"
+    response.force_close()
 
 
 def _logged(page: Page) -> Page:

@@ -144,6 +144,17 @@ async def test_connections_beyond_the_bound_close_the_oldest_of_the_peer_that_ha
             writer.close()
 
 
+@pytest.mark.parametrize("path", [b"/healthz", b"/unknown"])
+async def test_of_requests_that_are_sent_at_once_the_first_is_answered(time: Time, path: bytes) -> None:
+    """A pass shares a core with them, and gated executors wait for it."""
+    async with serving(health(Pulse(time))) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write((b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n") * 50)
+        answers = await asyncio.wait_for(reader.read(), 5)
+        assert (answers.count(b"HTTP/1.1 "), b"Connection: close" in answers) == (1, True)
+        writer.close()
+
+
 @pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\n"], ids=["nothing", "half a request"])
 async def test_a_connection_that_sends_no_request_is_closed(
     time: Time, monkeypatch: pytest.MonkeyPatch, begun: bytes
