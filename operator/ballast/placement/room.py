@@ -235,14 +235,16 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
 
     Whatever its replacement asks for, or executors that are given its labels, could keep a whole node for good. A
     replacement that has been released counts by itself, and so does nothing here; one that is still gated will be
-    sent to the target by its move. A move by hand that has not been revalidated may never begin, and keeps no room.
+    sent to the target by its move. A move by hand keeps room only while its replacement waits for Ballast alone: its
+    executor may never go, and its replacement never come, which its author chooses as well as the node.
     """
     present = {executor.uid: executor for executor in snapshot.executors}
     reserved: dict[str, Resources] = {}
     for move in snapshot.moves:
         replacement = present.get(move.replacement_uid or "")
-        underway = move.phase.traveling and not move.only_asked_for
-        if not underway or (replacement is not None and replacement.phase is not Phase.GATED):
+        if not move.phase.traveling or (replacement is not None and replacement.phase is not Phase.GATED):
+            continue
+        if move.by_hand and (replacement is None or replacement.gates):
             continue
         leaving = present.get(move.executor_uid)
         requests = leaving.requests if move.requests is None and leaving is not None else move.requests

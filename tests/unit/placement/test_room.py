@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -166,13 +165,26 @@ def test_a_move_under_way_books_its_target_until_the_replacement_is_there() -> N
     assert in_flight(a_snapshot(executors=(leaving,), moves=(a_move(executor_uid=leaving.uid),))) == {}
 
 
-@pytest.mark.parametrize("phase", [MovePhase.PROPOSED, MovePhase.APPROVED])
-def test_a_move_that_a_user_only_asks_for_books_nothing(phase: MovePhase) -> None:
-    executor = an_executor("e-1", node="hot")
-    move = a_move(executor_uid=executor.uid, phase=phase, ended_at=None, by_hand=True)
-    assert in_flight(a_snapshot(executors=(executor,), moves=(move,))) == {}
-    left = replace(move, phase=MovePhase.LEAVING)
-    assert in_flight(a_snapshot(executors=(executor,), moves=(left,))) == {"cold": executor.requests}
+@pytest.mark.parametrize(
+    ("phase", "replacement", "books"),
+    [
+        pytest.param(MovePhase.PROPOSED, [], False, id="only asked for"),
+        pytest.param(MovePhase.APPROVED, [], False, id="not revalidated"),
+        pytest.param(MovePhase.LEAVING, [], False, id="its executor may never go"),
+        pytest.param(MovePhase.ARRIVING, [], False, id="its replacement may never come"),
+        pytest.param(MovePhase.ARRIVING, [gated("e-2", gates=("example.com/mine",))], False, id="nor be let go"),
+        pytest.param(MovePhase.ARRIVING, [gated("e-2")], True, id="it waits for Ballast alone"),
+    ],
+)
+def test_a_move_by_hand_books_its_target_for_a_replacement_that_it_places_next(
+    phase: MovePhase, replacement: list[Executor], *, books: bool
+) -> None:
+    """A user could keep any node from others by executors that never leave, or are never replaced."""
+    executor = an_executor("e-1", node="hot", phase=Phase.LEAVING)
+    said = {"replacement_uid": "uid-e-2" if replacement else None, "requests": executor.requests}
+    move = a_move(executor_uid=executor.uid, phase=phase, ended_at=None, by_hand=True, **said)
+    found = in_flight(a_snapshot(executors=(executor, *replacement), moves=(move,)))
+    assert found == ({"cold": executor.requests} if books else {})
 
 
 def test_a_replacement_that_waits_at_the_gate_has_its_place_kept() -> None:
