@@ -181,7 +181,7 @@ def test_a_move_by_hand_books_its_target_for_a_replacement_that_it_places_next(
 ) -> None:
     """A user could keep any node from others by executors that never leave, or are never replaced."""
     executor = an_executor("e-1", node="hot", phase=Phase.LEAVING)
-    said = {"replacement_uid": "uid-e-2" if replacement else None, "requests": executor.requests}
+    said: dict[str, Any] = {"replacement_uid": "uid-e-2" if replacement else None, "requests": executor.requests}
     move = a_move(executor_uid=executor.uid, phase=phase, ended_at=None, by_hand=True, **said)
     found = in_flight(a_snapshot(executors=(executor, *replacement), moves=(move,)))
     assert found == ({"cold": executor.requests} if books else {})
