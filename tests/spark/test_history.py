@@ -31,6 +31,7 @@ from tests.unit.cli.program import run as command
 FIRST = Day.parse("2026-01-01", field="from")
 SECOND = FIRST.plus(1)
 HOUR_MS = 3_600_000
+LONGEST_LABEL = 303
 Files = dict[str, tuple[bytes, int]]
 
 
@@ -227,6 +228,40 @@ def test_every_figure_is_what_prometheus_answers_itself(
         ]
         assert sorted(found, key=str) == sorted(wanted, key=str), each.name
         assert bool(found) is (each.name not in silent), each.name
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_no_label_is_read_that_is_longer_than_names_may_be(tmp_path: Path, preset: Preset) -> None:
+    """Each point is a row with its labels: 300 series of 60 kB for an hour ended the history of all namespaces."""
+    with holding(long_labels(), tmp_path) as filled:
+        for each in signals(preset, window_seconds=1800, operator=known_cluster.SYSTEM):
+            answer = filled.matrix(each.query, start=str(known_cluster.START), end=str(known_cluster.START), step="60")
+            longest = max((len(value) for series in answer for value in series["metric"].values()), default=0)
+            assert longest <= LONGEST_LABEL, each.name
+
+
+def long_labels() -> Iterator[str]:
+    """As pods may export them, whose scrapes set the job, or leave the pod out. Of the operator's, all are its own."""
+    long, at = "x" * 1_000, known_cluster.START
+    measured = ("container_memory_working_set_bytes", "machine_cpu_cores", "machine_memory_bytes")
+    exported = ("node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes")
+    reported = ("kube_pod_info", "kube_pod_labels", "kube_pod_container_resource_requests")
+    more = (
+        'container="c",mode="idle",id="/",resource="cpu",label_spark_role="executor",metrics_path="/metrics/cadvisor"'
+    )
+    for metric in (*measured, *exported, *reported, "ballast_executor_info"):
+        yield f"# TYPE {metric} gauge\n"
+        for job in ("kubelet", "node-exporter", "kube-state-metrics"):
+            of_job = f'job="{job}",namespace="mallory",{more}'
+            for labels in (
+                f'pod="x-exec-1",node="{long}",application="{long}",label_spark_app_selector="{long}"',
+                f'pod="{long}-exec-1",node="n1",application="spark-1",label_spark_app_selector="spark-1"',
+                f'node="{long}",instance="10.0.0.9:9100"',
+                f'node="n1",instance="{long}"',
+                f'pod="x-exec-1",node="n1",instance="{long}"',
+            ):
+                yield f"{metric}{{{of_job},{labels}}} 1 {at}\n"
+    yield "# EOF\n"
 
 
 def node_of(labels: dict[str, str]) -> str | None:

@@ -71,9 +71,9 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 # Only an IPv6 address has a `[`, so that the values of an answer can be counted before it is read.
 _NAMESPACE = 'namespace=~"[^[]{0,63}"'
 _INSTANCE = 'instance=~"[[]?[^[]{0,300}"'
-_FROM_POD = f'{_NAMESPACE},pod=~"[^[]{{0,253}}"'
-_OF_NODE = f'{_NAMESPACE},node=~"[^[]{{0,253}}",{_INSTANCE}'
-_OF_EXECUTOR = f'{_NAMESPACE},pod=~"[^[]{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
+FROM_POD = f'{_NAMESPACE},pod=~"[^[]{{0,253}}"'
+OF_NODE = f'{_NAMESPACE},node=~"[^[]{{0,253}}",{_INSTANCE}'
+OF_EXECUTOR = f'{_NAMESPACE},pod=~"[^[]{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
 
 
 def _bounded(query: str, most: str = _EXPORTED) -> str:
@@ -83,7 +83,7 @@ def _bounded(query: str, most: str = _EXPORTED) -> str:
 # What Spark exports.
 
 _ID = "[-_.A-Za-z0-9]{1,63}"
-_TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver",{_FROM_POD}'
+_TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver",{FROM_POD}'
 _BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
 _BY_APPLICATION = "(namespace, pod, application_id)"
 _NAMED = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
@@ -100,7 +100,7 @@ def _by_application(function: str, metric: str, at: str = "") -> str:
 
     The id in the name counts only without the label: two series of one name that became one would end the whole query.
     """
-    name = f'__name__=~"metrics_.+_driver_spark_streaming_.+_{metric}",{_FROM_POD}'
+    name = f'__name__=~"metrics_.+_driver_spark_streaming_.+_{metric}",{FROM_POD}'
     labeled = f'{{{name},application_id=~"{_ID}"}}{at}'
     named = f'label_replace({{{name},application_id=""}}{at}, {_NAMED})'
     return f"({function} by {_BY_APPLICATION} ({labeled}) or {function} by {_BY_APPLICATION} ({named}))"
@@ -142,7 +142,7 @@ _BY_NODE = "by (namespace, node, instance)"
 _IDLE = 'mode!~"idle|iowait|steal"'
 _WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
 _INTERFACES = _WIRES.replace("device", "interface")
-_EXPORTER = f'job="node-exporter",{_OF_NODE}'
+_EXPORTER = f'job="node-exporter",{OF_NODE}'
 
 
 def _node(query: str) -> str:
@@ -164,7 +164,7 @@ _STACK_NODES = {
     "nodeAge": _node(f'time() - max {_BY_NODE} (timestamp(node_cpu_seconds_total{{{_EXPORTER},mode="idle"}}))'),
 }
 
-_ROOT = f'id="/",pod="",{_OF_NODE}'
+_ROOT = f'id="/",pod="",{OF_NODE}'
 """The node itself, as its kubelet exports it. A series that was scraped from a pod has the label `pod`, and is none."""
 
 _CADVISOR_NODES = {
@@ -187,7 +187,7 @@ _BY_POD = "by (namespace, pod, instance)"
 
 
 def _executors(selector: str) -> dict[str, str]:
-    chosen = f"{selector}{',' if selector else ''}{_OF_EXECUTOR}"
+    chosen = f"{selector}{',' if selector else ''}{OF_EXECUTOR}"
     containers = f'{chosen},container!="",container!="POD"'
     found = {
         "executorCpu": f"sum {_BY_POD} (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))",

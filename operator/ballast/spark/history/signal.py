@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ballast.prometheus import Preset, queries
+from ballast.prometheus.preset import FROM_POD, OF_EXECUTOR, OF_NODE
 
-_STACK_CONTAINERS = (
-    'job="kubelet",metrics_path="/metrics/cadvisor",pod=~".+-exec-[0-9]+",container!="",container!="POD"'
-)
-_CONTAINERS = 'pod=~".+-exec-[0-9]+",container!="",container!="POD"'
+# Labels are as long as names may be. Each point of an answer is a row with its labels, and a pod may export any.
+_NODE = 'node=~".{1,253}"'
+_ANY_NODE, _APPLICATION = 'node=~".{0,253}"', 'application=~".{0,63}"'
+_CONTAINERS = f'{OF_EXECUTOR},{_ANY_NODE},container!="",container!="POD"'
+_STACK_CONTAINERS = f'job="kubelet",metrics_path="/metrics/cadvisor",{_CONTAINERS}'
 # Of the operator's presets, those that are figures at a moment; a driver's own metrics name no pod.
 _USAGE = {
     "nodeCpu": "cores used",
@@ -60,10 +62,11 @@ def _own(operator: str) -> str:
 
 def _executor_info(operator: str) -> str:
     """Labels `namespace` and `pod` are the executor's. The scrape's take their names, unless it honors labels."""
-    honored = 'ballast_executor_info{exported_namespace=""}'
+    bounded = f'{_ANY_NODE},{_APPLICATION},{FROM_POD},exported_pod=~".{{0,253}}",exported_namespace=~".{{0,63}}"'
+    honored = f'ballast_executor_info{{exported_namespace="",{bounded}}}'
     renamed = (
         "group by (exported_namespace, exported_pod, node, application)"
-        f' (ballast_executor_info{{exported_namespace!="",{_own(operator)}}})'
+        f' (ballast_executor_info{{exported_namespace!="",{_own(operator)},{bounded}}})'
     )
     for label in ("namespace", "pod"):
         renamed = f'label_replace({renamed}, "{label}", "$1", "exported_{label}", "(.*)")'
@@ -116,7 +119,6 @@ def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
 # others do: recordings leave out values that contradict each other.
 
 _FROM_API = {Preset.KUBE_PROMETHEUS_STACK: 'job="kube-state-metrics",', Preset.CADVISOR: ""}
-_NODE = 'node=~".{1,253}"'
 _MOST_OF_POD = 2
 """Series of a pod that say where it is, and of which application: more than one contradict each other."""
 
@@ -138,14 +140,14 @@ def _of_pod(query: str) -> str:
 
 
 def _capacity(preset: Preset) -> Iterator[Signal]:
-    cpus = 'node_cpu_seconds_total{job="node-exporter",mode="idle"}'
+    cpus = f'node_cpu_seconds_total{{job="node-exporter",mode="idle",{OF_NODE}}}'
     cores = {
         Preset.KUBE_PROMETHEUS_STACK: _of_node("count", cpus),
-        Preset.CADVISOR: _of_node("max", 'machine_cpu_cores{pod=""}'),
+        Preset.CADVISOR: _of_node("max", f'machine_cpu_cores{{pod="",{OF_NODE}}}'),
     }
     memory = {
-        Preset.KUBE_PROMETHEUS_STACK: _of_node("max", 'node_memory_MemTotal_bytes{job="node-exporter"}'),
-        Preset.CADVISOR: _of_node("max", 'machine_memory_bytes{pod=""}'),
+        Preset.KUBE_PROMETHEUS_STACK: _of_node("max", f'node_memory_MemTotal_bytes{{job="node-exporter",{OF_NODE}}}'),
+        Preset.CADVISOR: _of_node("max", f'machine_memory_bytes{{pod="",{OF_NODE}}}'),
     }
     yield Signal("nodeCores", Subject.NODE, cores[preset], "cores of the machine")
     yield Signal("nodeMemoryCapacity", Subject.NODE, memory[preset], "bytes of the machine")
@@ -159,9 +161,9 @@ def _capacity(preset: Preset) -> Iterator[Signal]:
 
 def _placements(preset: Preset, operator: str) -> Iterator[Signal]:
     info, source = _executor_info(operator), _FROM_API[preset]
-    pods = f'{source}pod=~".+-exec-[0-9]+"'
+    pods = f"{source}{OF_EXECUTOR}"
     located = _of_pod(f"group by (namespace, pod, node) (kube_pod_info{{{pods},{_NODE}}})")
-    named = f'{source}label_spark_role="executor",label_spark_app_selector=~".{{0,63}}"'
+    named = f'{source}label_spark_role="executor",label_spark_app_selector=~".{{0,63}}",{FROM_POD}'
     labeled = _of_pod(f"group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{{{named}}})")
     known = f"kube_pod_info{{{source.rstrip(',')}}}"
     containers = _STACK_CONTAINERS if preset is Preset.KUBE_PROMETHEUS_STACK else _CONTAINERS
