@@ -14,6 +14,7 @@ from math import inf
 from ballast.model import (
     KUBE_SCHEDULER,
     Attempts,
+    Constraints,
     Executor,
     Hold,
     Levels,
@@ -207,12 +208,9 @@ def fair_part(executors: Sequence[Executor]) -> set[str]:
 
     Each namespace gets as much; in a namespace, the topology that has waited longest comes first.
     """
-    waiting: dict[str, list[Executor]] = defaultdict(list)
-    for executor in executors:
-        waiting[executor.topology].append(executor)
-    sizes = {key: 1 + len({(e.component, e.requests, e.constraints) for e in each}) for key, each in waiting.items()}
-    if len(waiting) < 2 or sum(sizes.values()) <= MOST_KINDS:
-        return set(waiting)
+    sizes = kinds_by_topology(executors)
+    if len(sizes) < 2 or sum(sizes.values()) <= MOST_KINDS:
+        return set(sizes)
     asked = Counter[str]()
     up_to: dict[str, int] = {}
     since = _waiting_since(executors)
@@ -227,6 +225,14 @@ def fair_part(executors: Sequence[Executor]) -> set[str]:
             chosen.add(key)
             used += sizes[key]
     return chosen
+
+
+def kinds_by_topology(executors: Iterable[Executor]) -> dict[str, int]:
+    """How many kinds of executors each of their topologies has to place, and one more for itself."""
+    kinds: dict[str, set[tuple[str, Resources, Constraints]]] = defaultdict(set)
+    for each in executors:
+        kinds[each.topology].add((each.component, each.requests, each.constraints))
+    return {key: 1 + len(found) for key, found in kinds.items()}
 
 
 def _waiting_since(gated: Iterable[Executor]) -> dict[str, float]:

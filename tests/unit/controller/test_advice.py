@@ -11,7 +11,8 @@ from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.context import Context
 from ballast.controller.observe import Lists
 from ballast.controller.status.topology import AT_ONCE, Adviser, in_status
-from ballast.model import Executor, LocalityView, Memory, Node, PlacementMode, Topology
+from ballast.model import Executor, LocalityView, Memory, Node, PlacementMode, Resources, Topology
+from ballast.planner.release import MOST_KINDS
 from ballast.prometheus import Reading
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, an_executor
 from tests.unit.controller.crowd import policy_resource
@@ -73,6 +74,39 @@ def test_many_topologies_have_their_turns_with_new_figures() -> None:
     assert sorted(adviser.recommendations(seen, renew=True)) == keys[:AT_ONCE]
     assert sorted(adviser.recommendations(seen, renew=False)) == keys[:AT_ONCE]
     assert sorted(adviser.recommendations(seen, renew=True)) == keys
+
+
+def test_no_namespace_keeps_those_of_others_waiting_for_their_turns() -> None:
+    keys = [f"mallory/t{number:03}" for number in range(100)]
+    executors = tuple(an_executor(key[8:], namespace="mallory", node="a1", topology=key) for key in keys)
+    adviser = Adviser()
+    for number in range(2):
+        # They get other names each time.
+        named = [f"mallory/{number}-{key[8:]}" for key in keys]
+        members = tuple(replace(each, topology=key) for each, key in zip(executors, named, strict=True))
+        topologies = (a_topology(), *(replace(a_topology(), key=key, namespace="mallory") for key in named))
+        found = adviser.recommendations(context(*topologies, executors=(*apart(), *members)), renew=True)
+        assert "team/clicks" in found
+
+
+def test_executors_of_thousands_of_sizes_take_no_more_time_than_a_pass_has() -> None:
+    """Executors at the gates of another policy would wait for them."""
+    sizes = {"mallory/most": MOST_KINDS, "mallory/many": MOST_KINDS - 1, "mallory/more": MOST_KINDS - 1}
+    members = tuple(
+        an_executor(
+            f"{key[8:]}-{number}",
+            namespace="mallory",
+            node="a1",
+            topology=key,
+            requests=Resources(0.001 + number * 1e-6, 1.0, 0.0),
+        )
+        for key, count in sizes.items()
+        for number in range(count)
+    )
+    topologies = [replace(a_topology(), key=key, namespace="mallory") for key in sizes]
+    seen, adviser = context(*topologies, executors=members), Adviser()
+    assert set(adviser.recommendations(seen, renew=True)) == {"mallory/many"}
+    assert set(adviser.recommendations(seen, renew=True)) == {"mallory/many", "mallory/more"}
 
 
 def test_a_status_has_every_value_of_a_topologys_locality_rounded() -> None:
