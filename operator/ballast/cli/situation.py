@@ -24,6 +24,8 @@ from ballast.planner.plan import plan
 VERSION = 1
 
 _KIND = "BallastSnapshot"
+_LATEST = 220_000_000_000
+"""No calendar has the times that passes reckon from a much later one."""
 _REMEDY = "write a new file with `kubectl ballast snapshot --output-file FILE`"
 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -88,6 +90,8 @@ def _infinite(document: Any, at: str) -> Iterator[str]:
 def _inconsistent(situation: Situation) -> Iterator[str]:
     """What a pass takes for granted of any pool that the operator reads."""
     policy, snapshot = situation.policy, situation.snapshot
+    if not 0 <= snapshot.taken_at < _LATEST:
+        yield "snapshot.taken_at: write the seconds since 1970 of a year before 9000"
     levels = len(policy.levels.ordered)
     if levels == 0:
         yield "policy.levels.ordered: write at least 1 item"

@@ -129,12 +129,27 @@ class ClusterLister:
             if not admits(raw):
                 return None
             try:
-                return Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw}))
+                return Read(raw, resource_of(kind, model, raw))
             except InvalidResource as error:
                 broken.append(error)
                 return None
 
         return [each for each in self._installed(kind, read) if each is not None]
+
+
+def resource_of(kind: Kind, model: type[R], raw: JSON) -> R:
+    """A policy or a topology, parsed. Raises InvalidResource.
+
+    Its status is the operator's own, and may be another version's, as after a rollback. One that can't be read counts
+    as none, and the next pass writes another. Otherwise the object would be left alone for good.
+    """
+    whole = {"apiVersion": kind.api_version, "kind": kind.kind, **raw}
+    try:
+        return model.parse(whole)
+    except InvalidResource:
+        if "status" not in whole:
+            raise
+    return model.parse({key: value for key, value in whole.items() if key != "status"})
 
 
 def _as_is(raw: JSON) -> JSON:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
-from ballast.controller.cluster_objects import ClusterObjects, NotInstalledError, Read, oldest_first
+from ballast.controller.cluster_objects import ClusterObjects, NotInstalledError, Read, oldest_first, resource_of
 from ballast.controller.failures import Failure
 from ballast.controller.membership import key_of
 from ballast.controller.observe import Lists
@@ -411,8 +411,7 @@ def _parsed(kind: Kind, model: type[R], raw: JSON) -> Read[R] | InvalidResource:
     """Its spec is kept once, parsed: any user may create thousands of topologies."""
     raw = _lean(raw)
     try:
-        resource = model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw})
-        return Read({key: value for key, value in raw.items() if key != "spec"}, resource)
+        return Read({key: value for key, value in raw.items() if key != "spec"}, resource_of(kind, model, raw))
     except InvalidResource as error:
         return error
 

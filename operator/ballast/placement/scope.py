@@ -9,7 +9,7 @@ narrower scope it draws together again; one step a pass.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ _LIVE = (Phase.GATED, Phase.PENDING, Phase.RUNNING)
 
 def next_scopes(snapshot: Snapshot, policy: Policy, memory: Memory) -> Scopes:
     """The scope of every component that has an executor on a node of the pool, one step on from what is remembered."""
-    before = {(topology, component): Scope(scope) for topology, component, scope in memory.scopes}
+    before = {(topology, component): scope for topology, component, scope in _known(memory.scopes)}
     workloads: dict[tuple[str, str], list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.phase in _LIVE:
@@ -47,9 +47,16 @@ def next_scopes(snapshot: Snapshot, policy: Policy, memory: Memory) -> Scopes:
 def by_topology(scopes: Scopes) -> dict[str, dict[str, Scope]]:
     """Scopes by component, by topology."""
     known: dict[str, dict[str, Scope]] = {}
-    for topology, component, scope in scopes:
-        known.setdefault(topology, {})[component] = Scope(scope)
+    for topology, component, scope in _known(scopes):
+        known.setdefault(topology, {})[component] = scope
     return known
+
+
+def _known(scopes: Scopes) -> Iterator[tuple[str, str, Scope]]:
+    """Without words of another version: these components begin near again."""
+    for topology, component, scope in scopes:
+        if scope in _WIDTHS:
+            yield topology, component, Scope(scope)
 
 
 def region(workload: TopologyWorkload, locations: NodeLocations, scopes: Mapping[str, Scope]) -> BoolArray | None:

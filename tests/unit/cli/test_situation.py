@@ -88,6 +88,10 @@ def _mistyped(document: dict[str, Any]) -> None:
     document["snapshot"]["executors"][1]["phase"] = "Sleeping"
 
 
+def _eternal(document: dict[str, Any]) -> None:
+    document["snapshot"]["taken_at"] = 2.0**63
+
+
 @pytest.mark.parametrize(
     ("broken", "field", "words"),
     [
@@ -95,6 +99,7 @@ def _mistyped(document: dict[str, Any]) -> None:
         (_old, "version", "0: this program reads version 1"),
         (_without("policy"), "policy", "set this field"),
         (_renamed, "snapshot.nodes.0.allocatable.cpu", "no such field"),
+        (_eternal, "snapshot.taken_at", "write the seconds since 1970 of a year before 9000"),
         (_mistyped, "snapshot.executors.1.phase", "write Gated, Pending, Running, Leaving or Ended"),
     ],
 )

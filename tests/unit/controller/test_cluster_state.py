@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ballast.api.policy_status import PolicyStatus
 from ballast.controller.cluster_objects import ClusterObjects
 from ballast.controller.cluster_state import STALE_SECONDS, ClusterState
 from ballast.controller.failures import Failure, Failures
@@ -471,6 +472,13 @@ def test_an_object_that_cannot_be_parsed_is_named_and_the_others_are_read() -> N
         objects = found.state.look()
         assert [read.resource.metadata.name for read in objects.policies] == ["streaming"]
         assert len(objects.broken) == 1
+
+
+def test_a_status_that_cannot_be_read_counts_as_none() -> None:
+    with observed(balancingpolicies=[{**POLICY, "status": {"attempts": 5}}]) as found:
+        (read,) = found.state.look().policies
+        assert read.resource.status == PolicyStatus()
+        assert read.raw["status"] == {"attempts": 5}
 
 
 def test_nothing_is_decided_on_a_watch_that_has_been_silent_for_too_long() -> None:

@@ -249,18 +249,16 @@ def remembered(status: dict[str, Any]) -> Any:
 
 STRAY = json.dumps({"noise": {"passes": -1, "nodes": [["node-ads", 1.0, 1.0, 0.0]]}}).encode()
 STATE = {"state": {USAGE: base64.b64encode(zlib.compress(STRAY)).decode()}}
-SCOPE = {"components": [{"name": "ingest", "scope": "Galaxy"}]}
 
 
-@pytest.mark.parametrize(("kind", "status"), [("balancingpolicies", STATE), ("sparktopologies", SCOPE)])
 def test_what_no_pass_can_compute_with_in_a_status_keeps_nothing_from_being_placed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, status: dict[str, Any]
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with scripted() as script:
         found = Server()
         script.by = found.answer
         _scene(found)
-        found.lists[kind][0]["status"] = status
+        found.lists["balancingpolicies"][0]["status"] = STATE
         with operating(script, tmp_path, clock=Time(NOW), metrics=_Hot()) as reconciler:
             reconciler.run()
         assert "forgets what its earlier passes remembered: its pass fails" in caplog.text

@@ -842,6 +842,24 @@ def test_a_move_that_says_it_ends_in_a_thousand_years_goes_as_one_that_ended_whe
     assert to_move(state, source_points_per_core=0.0).ended_at == NOW - 10
 
 
+def test_a_status_that_this_version_cannot_read_counts_as_none_and_is_written_again(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    """As after a rollback. The policy would be left alone for good, and its executors released without a place."""
+    found, script = server
+    odd = {"failures": [{"namespace": "ads", "application": "ads", "count": "many", "executors": ["one"]}]}
+    found.lists["balancingpolicies"][0]["status"] = odd
+    topology = {"name": "t", "namespace": "ads", "uid": "uid-t", "resourceVersion": "1", "generation": 1}
+    declared = {"metadata": topology, "spec": {"components": [{"name": "ingest"}]}}
+    found.lists["sparktopologies"] = [{**declared, "status": {"placement": {"ingest": "here"}}}]
+    with operating(script, tmp_path) as reconciler:
+        reconciler.run()
+    assert released(script) == BOTH
+    (written,) = [asked.body for asked in script.writes if asked.path.split("?")[0].endswith("policies/ads/status")]
+    assert written["status"]["failures"] == []
+    assert found.lists["sparktopologies"][0]["status"]["conditions"][0]["status"] == "True"
+
+
 def test_who_is_let_go_because_a_pass_failed_is_told_so(
     server: tuple[Server, Scripted],
     tmp_path: Path,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.model import Executor, Memory, Node, Phase, PlacementPolicy, Policy, Resources, Scope
-from ballast.placement.scope import next_scopes, stepped
+from ballast.placement.scope import by_topology, next_scopes, stepped
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
 
 LOADS = {Scope.NODE: 3.0, Scope.RACK: 0.9, Scope.ZONE: 0.5, Scope.CLUSTER: 0.1}
@@ -56,6 +56,15 @@ def test_it_goes_on_from_the_scope_that_it_had() -> None:
     memory = Memory(scopes=(("team/clicks", "ingest", "Rack"),))
     many = [an_executor(f"e-{n}", node=f"ar{n % 2 + 1}") for n in range(4)]
     assert scopes(*many, *(gated(f"g-{n}") for n in range(4)), memory=memory) == ["Zone"]
+
+
+def test_a_word_that_is_no_scope_counts_as_none() -> None:
+    """It is in status, where another version may have written it."""
+    key = an_executor("a").topology, an_executor("a").component
+    odd = Memory(scopes=((*key, "Region"),))
+    assert scopes(an_executor("a", node="n1"), memory=odd) == scopes(an_executor("a", node="n1"))
+    assert by_topology(odd.scopes) == {}
+    assert by_topology(((*key, "Zone"),)) == {key[0]: {key[1]: Scope.ZONE}}
 
 
 @pytest.mark.parametrize(
