@@ -149,6 +149,7 @@ def _under_way(draw: st.DrawFn, number: int, snapshot: Snapshot, nodes: list[str
         left_at=None if phase is MovePhase.LEAVING else NOW - 60,
         arrived_at=NOW - 30 if arrived else None,
         replacement_uid=newcomer.uid if claimed else None,
+        requests=newcomer.requests,
     )
     if phase is MovePhase.LEAVING:
         there = replace(an_executor(f"x-{number}", node=source, cpu=0.4, **kind), phase=Phase.LEAVING)
@@ -291,10 +292,9 @@ def test_no_two_moves_are_sent_to_one_place(snapshot: Snapshot, policy: Policy) 
 
 
 def _to_come(move: Move, snapshot: Snapshot) -> bool:
-    """Whether its replacement is on no node yet, and the requests of one of its kind are known."""
-    kind = [e for e in snapshot.executors if e.application == move.application]
-    replacement = next((e for e in kind if e.uid == move.replacement_uid), None)
-    return move.phase.traveling and bool(kind) and (replacement is None or replacement.phase is Phase.GATED)
+    """Whether its replacement is on no node yet."""
+    replacement = next((e for e in snapshot.executors if e.uid == move.replacement_uid), None)
+    return move.phase.traveling and (replacement is None or replacement.phase is Phase.GATED)
 
 
 RULES = (

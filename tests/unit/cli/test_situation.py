@@ -24,8 +24,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _sound(situation: Situation) -> Situation:
-    """Without what is refused: schedules that could never come, and what no pool has."""
-    policy, snapshot = situation.policy, situation.snapshot
+    """Without what is refused: schedules that could never come, what no pool has, and times of no calendar."""
+    policy, snapshot = situation.policy, replace(situation.snapshot, taken_at=abs(situation.snapshot.taken_at) % 2e11)
     budgets = tuple(
         replace(each, schedule="0 8 * * 1-5", time_zone="UTC") if each.schedule else each
         for each in policy.moves.budgets
