@@ -144,7 +144,7 @@ def _beyond_shares(
     for index, budget in enumerate(policy.budgets):
         if budget.scope != "Pool" or not active(budget, now):
             continue
-        spent = Counter(move.namespace for move in counted if left(move) and _within(move, budget, now))
+        spent = Counter(move.namespace for move in _charged(budget, counted, now))
         if _too_many_beyond(spent, counts, allowed(budget, counts.pool), namespace=namespace):
             return Reason.BUDGET, f"{_BEYOND}, {_span(budget)}, moves.budgets[{index}]"
     return None
@@ -280,14 +280,14 @@ def _stayed(move: Move) -> bool:
 
 def used(budget: Budget, moves: Iterable[Move], now: float, *, periods: int = 1) -> int:
     """How many of these moves count against the budget, or have in its last `periods`."""
-    return sum(_within(move, budget, now, periods=periods) for move in moves if left(move))
+    return len(_charged(budget, moves, now, periods=periods))
 
 
 def next_reset(budget: Budget, moves: Iterable[Move], now: float) -> float | None:
     """When the oldest counted move drops out of the budget; None when nothing is counted."""
     if budget.per_seconds is None:
         return None
-    counted = [move.started_at for move in moves if left(move) and _within(move, budget, now)]
+    counted = [move.started_at for move in _charged(budget, moves, now)]
     return min(counted) + budget.per_seconds if counted else None
 
 
@@ -305,10 +305,15 @@ def _last_start(budget: Budget, now: float, *, periods: int = 1) -> float:
     return min(start.timestamp() for start in backwards)
 
 
-def _within(move: Move, budget: Budget, now: float, *, periods: int = 1) -> bool:
+def _charged(budget: Budget, moves: Iterable[Move], now: float, *, periods: int = 1) -> list[Move]:
+    """Those of these moves that count against the budget, or have in its last `periods`."""
+    gone = [move for move in moves if left(move)]
     if budget.per_seconds is not None:
-        return now - move.started_at < budget.per_seconds * periods
-    return bool(budget.schedule) and move.started_at >= _last_start(budget, now, periods=periods)
+        return [move for move in gone if now - move.started_at < budget.per_seconds * periods]
+    if not budget.schedule or not gone:
+        return []
+    began = _last_start(budget, now, periods=periods)
+    return [move for move in gone if move.started_at >= began]
 
 
 def _span(budget: Budget) -> str:
