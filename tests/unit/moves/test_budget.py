@@ -414,7 +414,7 @@ def test_a_policy_that_allows_one_move_allows_one_by_hand() -> None:
 def test_where_one_move_at_a_time_is_allowed_others_have_their_turn_after_one_by_hand(
     took: float, cooldown: float, ago: float, reason: Reason | None
 ) -> None:
-    """A pod's grace period keeps a move under way for minutes: one after the other, nobody else's node was leveled."""
+    """A pod's grace period can make each move last minutes. A user who made one after another stopped leveling."""
     one = MovesPolicy(max_concurrent=1, max_concurrent_per_node=4, cooldown_seconds=cooldown)
     past = by_hand("a", phase=MovePhase.FAILED, started_at=NOW - ago - took, ended_at=NOW - ago)
     found = ruled(past, one, by_hand=True)
