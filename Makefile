@@ -2,6 +2,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 RUN := .venv/bin/python
+# What is long, random or needs a quiet machine is left to `make soak`.
+TEST := $(RUN) -m pytest -m "not soak"
 BENCH ?= all
 # It takes all of the machine from whatever runs next to it.
 STARVED := tests/cluster/test_operator_starved.py
@@ -41,21 +43,21 @@ check: ## Format, lint, types, layers, prose and generated files
 	@.venv/bin/ballast crds --check
 
 unit: ## Run the tests that need no control plane, and see that they take the core's branches
-	@$(RUN) -m pytest -n auto --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors \
+	@$(TEST) -n auto --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors \
 	  $(CORE:%=--ignore=tests/unit/%)
 	@$(RUN) -m tests.core_coverage $(CORE)
-	@$(RUN) -m pytest -n auto tests/pages
+	@$(TEST) -n auto tests/pages
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
-	@$(RUN) -m pytest $(BY_FILE) tests/spark --ignore=$(TIMED)
-	@$(RUN) -m pytest $(TIMED)
+	@$(TEST) $(BY_FILE) tests/spark --ignore=$(TIMED)
+	@$(TEST) $(TIMED)
 
 cluster: ## Run the tests against the real API server
-	@$(RUN) -m pytest -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
-	@$(RUN) -m pytest $(STARVED)
+	@$(TEST) -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
+	@$(TEST) $(STARVED)
 
 e2e: ## Run the tests with real Spark executors
-	@$(RUN) -m pytest tests/e2e
+	@$(TEST) tests/e2e
 
 bench: setup ## Run all benchmarks, or one: make bench BENCH=planner
 	@$(RUN) -m benchmarks $(BENCH)
