@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ballast.api.crd import KINDS, schema
 
 if TYPE_CHECKING:
-    from tests.unit.kube.scripted import Asked
+    from tests.apiserver.exchange import Asked
 
 JSON = dict[str, Any]
 _TYPES: dict[str, type | tuple[type, ...]] = {
