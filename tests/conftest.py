@@ -14,6 +14,7 @@ settings.register_profile("fixed", UNTIMED, derandomize=True)
 settings.register_profile("fresh", UNTIMED, derandomize=False, print_blob=True)
 """Other examples in every run: `make bench BENCH=fuzz`, with a seed that it prints."""
 settings.load_profile("fixed")
+pytest.register_assert_rewrite("tests.apiserver.behaviors")
 
 ROOT = Path(__file__).parents[1]
 LONGEST = (

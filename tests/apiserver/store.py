@@ -27,6 +27,7 @@ _WITH_STATUS = frozenset(
     ("pods", "nodes", "balancingpolicies", "sparktopologies", "executormoves", "gateswitches", "poddisruptionbudgets")
 )
 _OURS = frozenset(("balancingpolicies", "sparktopologies", "executormoves", "gateswitches"))
+_GUARDED_ALWAYS = _OURS | {"leases"}
 _REJECTED = "the server rejected our request due to an error in our request"
 _GUARDED = "Operation cannot be fulfilled on {} {}: the object has been modified; please apply your changes to the "\
     "latest version and try again"  # fmt: skip
@@ -172,6 +173,8 @@ class Store:
 
     def replace(self, place: Place, body: JSON) -> JSON:
         with self.news:
+            if place.plural in _GUARDED_ALWAYS and not body["metadata"].get("resourceVersion"):
+                raise Refusal(422, "Invalid", "metadata.resourceVersion: Invalid value: 0: must be specified for an update")
             return self._update(place, self.read(place), body)
 
     def patch(self, place: Place, patch: Any, manager: str = "") -> JSON:

@@ -90,7 +90,7 @@ class Watch:
         """What is new, or a bookmark; nothing at the end."""
         server = self._server
         with server.news:
-            bookmark_at = min(over, time.monotonic() + server.bookmark_seconds)
+            bookmark_at = time.monotonic() + server.bookmark_seconds
             while True:
                 if lines := self._news():
                     return lines
@@ -99,16 +99,15 @@ class Watch:
                     return [_expired(0, server.version)]
                 if self._fault is not None:
                     raise Broken(self._fault)
-                if self._closed or server.ended:
+                now = time.monotonic()
+                if self._closed or server.ended or now >= over:
                     return []
-                left = bookmark_at - time.monotonic()
-                if left > 0.0:
-                    server.news.wait(left)
-                    continue
-                self._closed = time.monotonic() >= over
-                if self.parameters.get("allowWatchBookmarks") == "true":
+                if now < bookmark_at:
+                    server.news.wait(min(bookmark_at, over) - now)
+                elif self.parameters.get("allowWatchBookmarks") == "true":
                     return [self._line("BOOKMARK", {"metadata": {"resourceVersion": str(server.version)}})]
-                bookmark_at = over
+                else:
+                    bookmark_at = over
 
     def _news(self) -> list[bytes]:
         changes = self._server.changes[self._sent :]

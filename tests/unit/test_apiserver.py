@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver import ApiServer, serving
-from tests.apiserver.behaviors import BEHAVIORS, Behavior, Scene
+from tests.apiserver.behaviors import BEHAVIORS, Behavior, Scene, a_silent_watch_brings_a_bookmark_within_75_seconds
 
 
 @pytest.fixture(params=["over HTTP", "inside"])
@@ -22,3 +22,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
 @pytest.mark.parametrize("behavior", BEHAVIORS, ids=lambda each: each.__name__.replace("_", " "))
 def test_the_fake_api_server(scene: Scene, behavior: Behavior) -> None:
     behavior(scene)
+
+
+def test_a_silent_watch_of_the_fake_brings_a_bookmark() -> None:
+    a_silent_watch_brings_a_bookmark_within_75_seconds(Scene(ApiServer(bookmark_seconds=0.01).client(), "analytics"))
