@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.report import Aim, Result, machine, write
+from tests.apiserver import Fault
 from tests.testbed.errors import TestbedError
-from tests.unit.kube.faulty import Fault
 from tests.unit.kube.trials import TIMING, Recovery, burners, recoveries
 
 REPETITIONS = 20

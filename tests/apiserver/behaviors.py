@@ -81,7 +81,7 @@ class Scene:
         """So many events, or every one until the server ends the watch."""
         asked = {"resourceVersion": version, "timeoutSeconds": str(seconds), **parameters}
         with self.client.stream(
-            kind, asked, namespace=self.namespace, connect_seconds=10.0, read_seconds=30.0
+            kind, asked, namespace=self.namespace, connect_seconds=10.0, read_seconds=90.0
         ) as stream:
             return [parsed(line) for line in islice(stream, count)]
 

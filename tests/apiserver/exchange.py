@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ class Asked:
     path: str
     headers: dict[str, str]
     body: Any
+    at: float = field(default_factory=time.monotonic, compare=False)
+    """Monotonic seconds."""
 
     @property
     def route(self) -> str:

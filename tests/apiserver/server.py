@@ -37,26 +37,13 @@ Through = Callable[[Asked, Callable[[], Answer | Watch]], Answer | Watch]
 
 
 @dataclass
-class _Refused:
-    where: str | Callable[[Asked], bool]
-    answer: Answer | None
-    times: int | None
-    reads: bool
-
-    def meets(self, asked: Asked) -> bool:
-        if self.times == 0:
-            return False
-        if not isinstance(self.where, str):
-            return self.where(asked)
-        return asked.route.endswith(self.where) and (self.reads or asked.method != "GET")
-
-
-@dataclass
 class ApiServer(Store):
-    """`answers`: given in turn, the last one again and again. `by`: gives them by what is asked."""
+    """`answers`: given in turn, the last one again and again. `by`: else answers; by itself from the store."""
 
     answers: list[Answer] = field(default_factory=list)
-    by: Callable[[Asked], Answer] | None = None
+    by: Callable[[Asked], Answer | Watch] = field(default=lambda _: Answer(404))
+    refusals: dict[str, Answer] = field(default_factory=dict)
+    """What is answered instead: by the end of the path, after `PATCH ` or another method if it is for that alone."""
     url: str = ""
     """While it serves HTTP."""
     asked: list[Asked] = field(default_factory=list)
@@ -70,34 +57,24 @@ class ApiServer(Store):
     lag: int = 0
     """Reads show the objects before so many changes."""
     ended: bool = False
-    _refused: list[_Refused] = field(default_factory=list)
+    _fault: Fault | None = None
+    _afflicted: int = 0
+    """So many requests more are met by the fault."""
+
+    def __post_init__(self) -> None:
+        self.by = self.respond
 
     @property
     def writes(self) -> list[Asked]:
         """What was asked that changes something."""
         return [asked for asked in self.asked if asked.method != "GET"]
 
-    def refuse(
-        self,
-        where: str | Callable[[Asked], bool],
-        answer: Answer | None,
-        *,
-        times: int | None = None,
-        reads: bool = False,
-    ) -> None:
-        """Answer so to requests whose path ends so: writes, and with `reads` every request; None: as without faults.
-
-        What was said last of a path counts.
-        """
-        self._refused.insert(0, _Refused(where, answer, times, reads))
-
     def strike(self, fault: Fault, *, further: int = 0) -> None:
         """Break every open watch, and as many of the next requests."""
         with self.news:
+            self._fault, self._afflicted = fault, further
             if fault is Fault.EXPIRED:
                 self.compact()
-            elif further:
-                self.refuse(lambda _: True, _AFTER[fault], times=further)
             for watch in self.watches:
                 watch.strike(fault)
 
@@ -115,17 +92,18 @@ class ApiServer(Store):
     def answer(self, asked: Asked) -> Answer | Watch:
         with self.news:
             self.asked.append(asked)
-            refused = next((each for each in self._refused if each.meets(asked)), None)
-            if refused is not None and refused.times is not None:
-                refused.times -= 1
+            fault = self._fault if self._afflicted else None
+            self._afflicted = max(0, self._afflicted - 1)
         self.objections += objections(asked)
-        if refused is not None and refused.answer is not None:
-            return refused.answer
-        if self.by is not None:
-            return self.by(asked)
+        if fault in _AFTER:
+            return _AFTER[fault] if "watch" in asked.query or fault is not Fault.SILENT else RESET
+        for ending, refusal in self.refusals.items():
+            method, _, path = ending.rpartition(" ")
+            if asked.route.endswith(path) and method in ("", asked.method):
+                return refusal
         if self.answers:
             return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return self.respond(asked)
+        return self.by(asked)
 
     def respond(self, asked: Asked) -> Answer | Watch:
         """From the store."""
@@ -137,23 +115,24 @@ class ApiServer(Store):
             return refusal.answer
 
     def _responded(self, asked: Asked) -> Answer | Watch:
-        place, manager = asked.place, asked.query.get("fieldManager", "")
+        if asked.query.get("watch") == "true":
+            return self._watched(asked)
+        place, body, status = asked.place, asked.body, 200
         match asked.method:
-            case "GET" if asked.query.get("watch") == "true":
-                return self._watched(asked)
             case "GET":
-                return _shown(asked, self._seen().read(place) if place.name else self._seen().page(asked))
+                found = self._seen().read(place) if place.name else self._seen().page(asked)
             case "POST" if place.subresource == "eviction":
-                self.evict(place, asked.body)
-                return Answer(201, {"kind": "Status", "status": "Success", "code": 201})
+                self.evict(place, body)
+                found, status = {"kind": "Status", "status": "Success", "metadata": {}}, 201
             case "POST":
-                return _shown(asked, self.create(place, asked.body), 201)
+                found, status = self.create(place, body), 201
             case "PUT":
-                return _shown(asked, self.replace(place, asked.body))
+                found = self.replace(place, body)
             case "PATCH":
-                return _shown(asked, self.patch(place, asked.body, manager))
+                found = self.patch(place, body, asked.query.get("fieldManager", ""))
             case _:
-                return Answer(body=self.delete(place, asked.body or {}))
+                found = self.delete(place, body or {})
+        return _shown(asked, found, status)
 
     def _seen(self) -> Store:
         return Store(self.version, self.oldest, self.past(self.lag), self.changes) if self.lag else self
@@ -167,7 +146,9 @@ class ApiServer(Store):
 
     # Clients
 
-    def client(self, folder: Path | None = None, limits: Limits | None = None, *, through: Through | None = None) -> Client:
+    def client(
+        self, folder: Path | None = None, limits: Limits | None = None, *, through: Through | None = None
+    ) -> Client:
         """Over HTTP with a folder for its kubeconfig; else inside the process, which is quicker."""
         if folder is not None:
             connection = Connection.from_kubeconfig(kubeconfig(folder, self.url))
@@ -204,7 +185,7 @@ class _Inside(Connection):
 class _Pool:
     """In place of a urllib3.PoolManager."""
 
-    pools: Mapping[str, Any] = {}  # noqa: RUF012 -- it has none
+    pools: Mapping[str, Any] = {}
 
     def __init__(self, exchange: Callable[[Asked], Answer | Watch]) -> None:
         self._exchange = exchange
@@ -235,7 +216,7 @@ class _WatchedInside:
     """In place of a urllib3 response."""
 
     status = 200
-    headers: Mapping[str, str] = {"Content-Type": "application/json"}  # noqa: RUF012 -- never changed
+    headers: Mapping[str, str] = {"Content-Type": "application/json"}
 
     def __init__(self, watch: Watch) -> None:
         self._watch, self._lines = watch, iter(watch)

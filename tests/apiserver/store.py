@@ -18,7 +18,9 @@ from typing import Any
 import jsonpatch
 from jsonpointer import JsonPointerException
 
+from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, SPARK_TOPOLOGY
 from tests.apiserver.exchange import Asked, Place, Refusal
+from tests.apiserver.lists import Lists
 
 JSON = dict[str, Any]
 Key = tuple[str, str, str]
@@ -26,11 +28,14 @@ Key = tuple[str, str, str]
 _WITH_STATUS = frozenset(
     ("pods", "nodes", "balancingpolicies", "sparktopologies", "executormoves", "gateswitches", "poddisruptionbudgets")
 )
-_OURS = frozenset(("balancingpolicies", "sparktopologies", "executormoves", "gateswitches"))
+_NAMED = {
+    each.plural: {"apiVersion": each.api_version, "kind": each.kind}
+    for each in (BALANCING_POLICY, SPARK_TOPOLOGY, EXECUTOR_MOVE, GATE_SWITCH)
+}
+_OURS = frozenset(_NAMED)
 _GUARDED_ALWAYS = _OURS | {"leases"}
 _REJECTED = "the server rejected our request due to an error in our request"
-_GUARDED = "Operation cannot be fulfilled on {} {}: the object has been modified; please apply your changes to the "\
-    "latest version and try again"  # fmt: skip
+_GUARDED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class Store:
         for each in objects:
             metadata = {"uid": f"uid-{each['metadata']['name']}", **each["metadata"]}
             key = (plural, metadata.get("namespace", ""), metadata["name"])
-            self.keep(key, {**each, "metadata": metadata})
+            self.keep(key, {**_NAMED.get(plural, {}), **each, "metadata": metadata})
 
     def remove(self, plural: str, name: str, namespace: str = "") -> None:
         if (plural, namespace, name) in self.objects:
@@ -86,6 +91,10 @@ class Store:
     def all(self, plural: str) -> list[JSON]:
         """In the order in which they were created."""
         return [each for (kind, _, _), each in list(self.objects.items()) if kind == plural]
+
+    @property
+    def lists(self) -> Lists:
+        return Lists(self)
 
     def compact(self) -> None:
         """Forget what was before now."""
@@ -125,7 +134,7 @@ class Store:
     # What a client asks
 
     def read(self, place: Place) -> JSON:
-        found = self.objects.get(place[:1] + (place.namespace, place.name))
+        found = self.objects.get(_key(place))
         if found is None:
             raise Refusal(404, "NotFound", f'{place.plural} "{place.name}" not found', name=place.name)
         return found
@@ -143,7 +152,8 @@ class Store:
                 raise Refusal(410, "Expired", "The provided continue parameter is too old.")
         wanted = selection(place, query)
         found = self._before([change for change in self.changes if change.version > version])
-        keys = sorted(key[1:] for key, each in found.items() if key[0] == place.plural and key[1:] > after and wanted(each))
+        found = {key: each for key, each in found.items() if key[0] == place.plural and wanted(each)}
+        keys = sorted(key[1:] for key in found if key[1:] > after)
         limit = int(query.get("limit") or 0) or len(keys)
         metadata: JSON = {"resourceVersion": str(version)}
         if keys[limit:]:
@@ -174,7 +184,7 @@ class Store:
     def replace(self, place: Place, body: JSON) -> JSON:
         with self.news:
             if place.plural in _GUARDED_ALWAYS and not body["metadata"].get("resourceVersion"):
-                raise Refusal(422, "Invalid", "metadata.resourceVersion: Invalid value: 0: must be specified for an update")
+                raise Refusal(422, "Invalid", "metadata.resourceVersion: Invalid value: 0: must be specified")
             return self._update(place, self.read(place), body)
 
     def patch(self, place: Place, patch: Any, manager: str = "") -> JSON:
@@ -186,7 +196,7 @@ class Store:
     def _update(self, place: Place, before: JSON, after: JSON, manager: str = "") -> JSON:
         old, new = before["metadata"], after["metadata"]
         if new.get("resourceVersion", old["resourceVersion"]) != old["resourceVersion"]:
-            raise Refusal(409, "Conflict", _GUARDED.format(place.plural, f'"{place.name}"'), name=place.name)
+            raise _conflict(place, _GUARDED)
         if new.get("uid", old.get("uid")) != old.get("uid"):
             cause = {"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}
             raise Refusal(422, "Invalid", f'{place.plural} "{place.name}" is invalid', name=place.name, causes=[cause])
@@ -205,7 +215,7 @@ class Store:
             return before
         if manager:
             metadata["managedFields"] = _managed(before, after, manager, place.subresource, self.now())
-        return self.keep((place.plural, place.namespace, place.name), after)
+        return self.keep(_key(place), after)
 
     def delete(self, place: Place, options: JSON) -> JSON:
         with self.news:
@@ -215,8 +225,8 @@ class Store:
                     of = {"uid": "UID", "resourceVersion": "ResourceVersion"}[name]
                     had = found["metadata"].get(name)
                     words = f"Precondition failed: {of} in precondition: {value}, {of} in object meta: {had}"
-                    raise Refusal(409, "Conflict", f'Operation cannot be fulfilled on {place.plural} "{place.name}": {words}')
-            key = (place.plural, place.namespace, place.name)
+                    raise _conflict(place, words)
+            key = _key(place)
             grace = options.get("gracePeriodSeconds")
             if not _stays(place.plural, found) or grace == 0:
                 return self.keep(key, None)
@@ -244,6 +254,14 @@ class Store:
                 words = "Cannot evict pod as it would violate the pod's disruption budget."
                 why = f"The disruption budget {budget['metadata']['name']} allows no disruption"
                 raise Refusal(429, "TooManyRequests", words, causes=[{"reason": "DisruptionBudget", "message": why}])
+
+
+def _key(place: Place) -> Key:
+    return place.plural, place.namespace, place.name
+
+
+def _conflict(place: Place, words: str) -> Refusal:
+    return Refusal(409, "Conflict", f'Operation cannot be fulfilled on {place.plural} "{place.name}": {words}')
 
 
 def stamped(found: JSON, version: int) -> JSON:

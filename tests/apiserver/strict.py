@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ballast.api.crd import KINDS, schema
+from ballast.api.version import GROUP
 
 if TYPE_CHECKING:
     from tests.apiserver.exchange import Asked
@@ -106,8 +107,10 @@ def objections(asked: Asked) -> list[str]:
     last = parts[-1] if asked.method == "POST" else parts[-2]
     if (fixed := _FIXED.get((asked.method, last))) is not None:
         return list(_against(fixed, asked.body, last))
+    if asked.method not in ("POST", "PATCH") or GROUP not in parts:
+        return []
     plural = next((part for part in parts if part in _schemas()), None)
-    if plural is None or asked.method not in ("POST", "PATCH"):
+    if plural is None:
         return []
     return list(_against(_schemas()[plural], asked.body, plural, partial=asked.method == "PATCH"))
 

@@ -70,7 +70,8 @@ class Watch:
             yield _expired(from_version, server.oldest)
             return
         with server.news:
-            initial = [] if from_version else [each for key, each in sorted(server.objects.items()) if self._of(key, each)]
+            there = [] if from_version else sorted(server.objects.items(), key=lambda item: item[0])
+            initial = [each for key, each in there if key[0] == self._plural and self._wanted(each)]
             self._sent = next(
                 (at for at, each in enumerate(server.changes) if from_version and each.version > from_version),
                 len(server.changes),
@@ -83,22 +84,19 @@ class Watch:
             if not lines:
                 return
 
-    def _of(self, key: tuple[str, str, str], found: JSON) -> bool:
-        return key[0] == self._plural and self._wanted(found)
-
     def _next(self, over: float) -> list[bytes]:
         """What is new, or a bookmark; nothing at the end."""
         server = self._server
         with server.news:
             bookmark_at = time.monotonic() + server.bookmark_seconds
             while True:
-                if lines := self._news():
-                    return lines
                 if self._fault is Fault.EXPIRED:
                     self._fault, self._closed = None, True
                     return [_expired(0, server.version)]
                 if self._fault is not None:
                     raise Broken(self._fault)
+                if lines := self._news():
+                    return lines
                 now = time.monotonic()
                 if self._closed or server.ended or now >= over:
                     return []

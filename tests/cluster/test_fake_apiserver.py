@@ -18,7 +18,9 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture
 def scene(control_plane: Testbed, crd_server: Server, request: pytest.FixtureRequest) -> Iterator[Scene]:
     assert crd_server.url == control_plane.url
-    namespace = f"fake-{request.node.callspec.indices['behavior'] if hasattr(request.node, 'callspec') else 'bookmarks'}"
+    namespace = (
+        f"fake-{request.node.callspec.indices['behavior'] if hasattr(request.node, 'callspec') else 'bookmarks'}"
+    )
     control_plane.create_namespace(namespace)
     client = Client(Connection.from_kubeconfig(control_plane.kubeconfig))
     yield Scene(client, namespace)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -21,24 +22,28 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Lists
 from ballast.controller.telemetry import Telemetry
-from ballast.kube.client import Client
+from ballast.kube.client import Limits
 from ballast.kube.document import text
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice
+from ballast.kube.kinds import POD
 from ballast.kube.nodes import NodeFacts, NodeReader
+from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
-from tests.properties.carried.server import ApiServer, Connection, Ended, Stored
+from tests.apiserver import Answer, Asked, Watch
+from tests.properties.carried.server import BUDGET, NAMESPACE, Ended, PlayedServer, Stored
 from tests.unit.controller.stage import NAMESPACES, NOW, move, streaming
 from tests.unit.kube.builders import GATE, node
 
 JSON = dict[str, Any]
-T = TypeVar("T")
 HOT, COLD, MILD = "hot", "cold", "mild"
 BEFORE = {HOT: 0.9, MILD: 0.5, COLD: 0.2}
 AFTER = {HOT: 0.8, MILD: 0.5, COLD: 0.3}
 STEP_SECONDS = 5.0
+GRACE_SECONDS = 10
+"""Of every executor."""
 GATE_SECONDS = 12.0
 """After which the gate timeout releases executors that no move has placed."""
 NO_ROOM_SECONDS = 60.0
@@ -111,14 +116,14 @@ class Play:
         self.now, self.room_at = NOW, 0.0
         self.troubles, self.lives, self.delays = list(scenario.troubles), 1, 1
         self.target = self.created = scenario.executors
-        self.policy, self.server = policy({**MOVES, **scenario.limits}), ApiServer(checked)
+        self.policy, self.server = policy({**MOVES, **scenario.limits}), PlayedServer(checked)
+        self.server.now = lambda: datetime.fromtimestamp(self.now, UTC)
         self.late: Callable[[], Any] | None = None
         """A request of a leader that leads no more, which has not reached the server yet."""
         for number in range(1, scenario.executors + 1):
-            pod = streaming(number, node=HOT)
-            self.server.put_pod(pod["metadata"]["name"], pod)
+            self.server.put("pods", streaming(number, node=HOT, terminationGracePeriodSeconds=GRACE_SECONDS))
         for number in scenario.moved:
-            self.server.put_move(f"m{number}", _ordered(number))
+            self.server.put("executormoves", _ordered(number))
         self.leader = self._another()
 
     def run(self) -> None:
@@ -141,24 +146,22 @@ class Play:
     # The operator
 
     def _another(self) -> Leader:
-        connection = cast("Client", Connection(self.server, self.meet, lambda: text(self.now + 2 * STEP_SECONDS)))
+        self._client = self.server.client(limits=Limits(connections=1, attempts=1), through=self.meet)
         movers = Movers(
-            connection,
-            events=NoEvents(connection, instance="one", clock=self.clock, on_error=_fail),
+            self._client,
+            events=NoEvents(self._client, instance="one", clock=self.clock, on_error=_fail),
             telemetry=Telemetry(CollectorRegistry()),
             clock=self.clock,
             reread=self._reread,
         )
-        self._connection = cast("Connection", connection)
         return Leader(movers)
 
     def clock(self) -> float:
         return self.now
 
     def _reread(self, namespace: str, application: str, name: str) -> list[Pod]:
-        del namespace
-        pods = self._connection.pods()
-        return [_read(pod) for pod in pods if application or pod["metadata"]["name"] == name]
+        pods = read_list(self._client, Query(POD, namespace=namespace), _read).items
+        return [pod for pod in pods if application or pod.name == name]
 
     def _round(self) -> None:
         """One reconcile, by what was read at one moment or at two."""
@@ -194,9 +197,9 @@ class Play:
         view = ClusterView(objects, pools_of([self.policy], nodes), gates, self.now)
         return view.context(self.policy, Memory(), reading, moves)
 
-    def meet(self, words: str, request: Callable[[], T]) -> T:
+    def meet(self, asked: Asked, request: Callable[[], Answer | Watch]) -> Answer | Watch:
         """A request of the leader's; before it, and in place of its answer, something may happen."""
-        writes = not words.startswith(("get", "list"))
+        writes = asked.method != "GET"
         ends = ("ends before it", "ends after it") if writes and self.lives else ()
         late = ("leads no more, and it comes late",) if writes and self.delays and self.late is None else ()
         comes = ("the late one comes",) if self.late is not None else ()
@@ -234,10 +237,10 @@ class Play:
         pods = self.server.stored.pods
         match trouble:
             case "evictions are blocked":
-                self.server.blocked = True
+                self.server.put("poddisruptionbudgets", BUDGET)
                 self.troubles.append("evictions are let again")
             case "evictions are let again":
-                self.server.blocked = False
+                self.server.remove("poddisruptionbudgets", BUDGET["metadata"]["name"], NAMESPACE)
             case "moves are switched off":
                 self.policy = policy({**MOVES, **self.scenario.limits, "mode": "Disabled"})
             case "Spark needs one less":
@@ -275,33 +278,32 @@ class Play:
             yield self._allocate
         for name, pod in pods.items():
             if _pending(pod) and self.now >= self.room_at:
-                yield lambda name=name, pod=pod: self._bind(name, pod)  # type: ignore[misc]
+                yield lambda pod=pod: self._bind(pod)  # type: ignore[misc]
             if pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
                 yield lambda name=name: self._become(name, phase="Running", startTime=text(self.now))  # type: ignore[misc]
             created = NOW if "schedulingGates" not in pod["spec"] else _created(pod)
             if pod["spec"].get("schedulingGates") and self.now - created > GATE_SECONDS:
-                yield lambda name=name, pod=pod: self._let_go(name, pod)  # type: ignore[misc]
+                yield lambda pod=pod: self._let_go(pod)  # type: ignore[misc]
 
     def _go(self, name: str) -> None:
-        if name in self.server.stored.pods:
-            self.server.put_pod(name, None)
+        self.server.remove("pods", name, NAMESPACE)
 
     def _allocate(self) -> None:
         self.created += 1
-        pod = streaming(self.created, gates=[GATE], created=self.now)
-        self.server.put_pod(pod["metadata"]["name"], pod)
+        more = {"gates": [GATE], "terminationGracePeriodSeconds": GRACE_SECONDS}
+        self.server.put("pods", streaming(self.created, created=self.now, **more))
 
-    def _bind(self, name: str, pod: JSON) -> None:
+    def _bind(self, pod: JSON) -> None:
         where = pod["status"].get("nominatedNodeName") or MILD
         status = {key: value for key, value in pod["status"].items() if key not in ("nominatedNodeName", "conditions")}
-        self.server.put_pod(name, {**pod, "spec": {**pod["spec"], "nodeName": where}, "status": status})
+        self.server.put("pods", {**pod, "spec": {**pod["spec"], "nodeName": where}, "status": status})
 
-    def _let_go(self, name: str, pod: JSON) -> None:
-        self.server.put_pod(name, {**pod, "spec": {**pod["spec"], "schedulingGates": []}})
+    def _let_go(self, pod: JSON) -> None:
+        self.server.put("pods", {**pod, "spec": {**pod["spec"], "schedulingGates": []}})
 
     def _become(self, name: str, **status: Any) -> None:
         pod = self.server.stored.pods[name]
-        self.server.put_pod(name, {**pod, "status": {**pod["status"], **status}})
+        self.server.put("pods", {**pod, "status": {**pod["status"], **status}})
 
 
 def _ordered(number: int) -> JSON:

@@ -12,9 +12,9 @@ from ballast.cli import snapshot
 from ballast.cli.access import Access
 from ballast.cli.situation import Situation, dump, load
 from ballast.cli.source import Seen
+from tests.apiserver import Answer, kubeconfig, scripted
 from tests.unit.cli.pools import a_situation
 from tests.unit.cli.program import run
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 FORBIDDEN = Answer(403, {"message": "no"})
 NONE = Answer(body={"items": [], "metadata": {}})

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from ballast.api.topology import SparkTopology
+from tests.apiserver import Answer, kubeconfig, scripted
 from tests.unit.cli.program import Ended, exit_code, run
 from tests.unit.cli.prometheus import answering
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 EXAMPLE = Path(__file__).parents[3] / "examples/sparktopology.yaml"
 MI = 2**20

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from ballast.cli import doctor, inspection
+from tests.apiserver import Answer, Asked, kubeconfig, scripted
 from tests.unit.cli.program import run
 from tests.unit.doctor.provoked import GOOD, as_properties, settings
-from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.apiserver import Answer, kubeconfig, scripted
 from tests.testbed.pki import create_pki
 from tests.unit.cli.program import Ended, run
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 SCENARIO = str(Path(__file__).parents[3] / "examples" / "scenarios" / "flash-crowd.yaml")
 

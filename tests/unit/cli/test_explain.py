@@ -16,10 +16,10 @@ from ballast.cli.source import Seen
 from ballast.model import ExecutorUsage
 from ballast.planner.capacity import UnknownTopologyError, capacities
 from ballast.planner.explanation import UnknownExecutorError, explain
+from tests.apiserver import Answer, kubeconfig, scripted
 from tests.builders import a_move, a_node, an_executor
 from tests.unit.cli.pools import a_situation
 from tests.unit.cli.program import run
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 
 def printed(situation: Situation, name: str, form: Format = Format.TABLE) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
+from tests.apiserver import Answer, kubeconfig, scripted
 
 CLUSTER = ("urllib3", "ballast.kube.client")
 OPERATOR = ("kopf", "aiohttp", "prometheus_client", "ballast.controller.operator")

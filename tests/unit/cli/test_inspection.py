@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ballast.cli import inspection
+from tests.apiserver import Answer, Asked, scripted
 from tests.loopback import Handler, Server
-from tests.unit.kube.scripted import Answer, Asked, scripted
 
 POLICY: dict[str, Any] = {
     "apiVersion": "ballast.dev/v1alpha1",

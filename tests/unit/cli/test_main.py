@@ -16,8 +16,8 @@ from ballast.cli import main
 from ballast.cli.source import FIRST_POLICY
 from ballast.errors import BallastError
 from ballast.kube.errors import Forbidden
+from tests.apiserver import Answer, kubeconfig, scripted
 from tests.unit.cli.program import run
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,9 +14,9 @@ from ballast.cli import release
 from ballast.cli.release import gated
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome, Vanished
 from ballast.kube.document import micro_text, text
+from tests.apiserver import Answer, Asked, kubeconfig, scripted
 from tests.unit.cli.program import Ended, run
 from tests.unit.kube.builders import CREATED, GATE, executor
-from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 JSON = dict[str, Any]
 SWITCH = {"metadata": {"name": "ballast", "resourceVersion": "1"}, "spec": {"gating": True, "allNamespaces": True}}

@@ -11,8 +11,8 @@ from ballast.cli.output import plain
 from ballast.cli.situation import Situation
 from ballast.cli.source import Seen, _switched_off, problem_lines
 from ballast.model import ConditionReason, MetricsHealth, PlacementMode
+from tests.apiserver import Answer, scripted
 from tests.unit.cli.pools import a_situation
-from tests.unit.kube.scripted import Answer, scripted
 
 
 def enforcing(mode: PlacementMode = PlacementMode.ENFORCE) -> Situation:

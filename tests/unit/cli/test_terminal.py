@@ -10,8 +10,8 @@ import pytest
 import typer
 
 from ballast.cli.terminal import guarded, harmless
+from tests.apiserver import Answer, kubeconfig, scripted
 from tests.unit.cli.program import run
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\rapproved\x7f\u202e"
 

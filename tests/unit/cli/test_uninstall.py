@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from ballast.cli import release
+from tests.apiserver import Answer, ApiServer, Asked, kubeconfig, scripted
 from tests.unit.cli.program import Ended, run
 from tests.unit.controller.stage import move
 from tests.unit.kube.builders import GATE, driver, executor
-from tests.unit.kube.scripted import Answer, Asked, Scripted, kubeconfig, scripted
 
 JSON = dict[str, Any]
 GATED = {"apiVersion": "v1", "kind": "Pod", "spec": {"schedulingGates": [GATE], "containers": []}}
@@ -49,7 +49,7 @@ class Cluster:
             return Answer(body={"metadata": {}, "items": self.drivers if "driver" in query else self.gated})
         return Answer(404, {"message": "not found"})
 
-    def asked(self, folder: Path, *arguments: str) -> tuple[Ended, Scripted]:
+    def asked(self, folder: Path, *arguments: str) -> tuple[Ended, ApiServer]:
         with scripted() as script:
             script.by = self.answer
             return run(*arguments, "--kubeconfig", str(kubeconfig(folder, script.url))), script

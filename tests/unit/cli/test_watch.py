@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
+from tests.apiserver import Answer, Asked, kubeconfig, scripted
 
 POLICY = {
     "apiVersion": "ballast.dev/v1alpha1",

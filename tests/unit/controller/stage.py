@@ -25,8 +25,8 @@ from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
+from tests.apiserver import Answer, ApiServer, Asked, scripted
 from tests.unit.kube.builders import CREATED, CREATED_AT, NOMINATED_BY_US, container, executor, node
-from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 NOW = CREATED_AT + 3600.0
@@ -74,7 +74,7 @@ def move(number: int, *, source: str = "hot", target: str = "cold", approved: bo
 class Stage:
     """`pods` and `moves` are the objects by name; the executors' metrics say nothing against moving them."""
 
-    script: Scripted
+    script: ApiServer
     movers: Movers
     telemetry: Telemetry
     pods: dict[str, JSON] = field(default_factory=dict)

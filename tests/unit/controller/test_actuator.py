@@ -20,10 +20,10 @@ from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import PodReader
 from ballast.model import Displaced, Move, MovePhase, Pin, Placement, Plan, PlannedMove
+from tests.apiserver import Answer, Asked
 from tests.builders import a_move
 from tests.unit.controller.stage import NOW, Stage, stage, streaming
 from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, driver
-from tests.unit.kube.scripted import Answer, Asked
 
 JSON = dict[str, Any]
 MOVE = PlannedMove(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ballast.controller.cluster_objects import ClusterLister, NotInstalledError
-from tests.unit.kube.scripted import Answer, Asked, scripted
+from tests.apiserver import Answer, Asked, scripted
 
 EMPTY = Answer(body={"items": [], "metadata": {}})
 

@@ -26,9 +26,9 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Policy
+from tests.apiserver import Answer, scripted
 from tests.unit.controller.stage import move
 from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, driver, executor, node, pod
-from tests.unit.kube.scripted import Answer, scripted
 from tests.unit.kube.watched_server import WatchedCluster, identified, silent
 
 JSON = dict[str, Any]

@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,60 +14,39 @@ import kopf
 import pytest
 from kopf._cogs.clients import api
 
-from ballast.api.version import GROUP, VERSION
 from ballast.controller.framework import Framework, Hooks
 from ballast.kube.connection import Connection, Tls
 from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
+from tests.apiserver import Answer, ApiServer, Asked, Watch, kubeconfig, scripted
 from tests.testbed.pki import create_pki
-from tests.unit.kube.scripted import Answer, Asked, Scripted, kubeconfig, scripted
 
-
-def resource(plural: str) -> dict[str, Any]:
-    verbs = ["get", "list", "watch", "patch"]
-    return {"name": plural, "singularName": plural, "kind": plural, "namespaced": True, "verbs": verbs}
-
-
-def group(name: str, version: str) -> dict[str, Any]:
-    return {"name": name, "versions": [{"version": version}], "preferredVersion": {"version": version}}
-
-
-OURS = ("balancingpolicies", "sparktopologies", "executormoves")
-DISCOVERY: dict[str, dict[str, Any]] = {
-    "/version": {"major": "1"},
-    "/api": {"versions": ["v1"]},
-    "/apis": {"groups": [group("apiextensions.k8s.io", "v1"), group(GROUP, VERSION)]},
-    "/api/v1": {"resources": [resource("pods"), resource("namespaces")]},
-    "/apis/apiextensions.k8s.io/v1": {"resources": [resource("customresourcedefinitions")]},
-    f"/apis/{GROUP}/{VERSION}": {"resources": [resource(plural) for plural in OURS]},
-}
-NOTHING_NEW = Answer(body={"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}})
-ARRIVAL = Answer(
-    body={"type": "ADDED", "object": {"metadata": {"name": "m", "namespace": "n", "uid": "u", "resourceVersion": "3"}}}
-)
+JSON_TYPE = {"Content-Type": "application/json"}
+ARRIVAL: JSON = {"metadata": {"name": "m", "namespace": "n", "uid": "u", "resourceVersion": "3"}}
 REFUSED = Answer(401, {"message": "Unauthorized"})
 BROKEN_STREAM = Answer(body={"type": "ERROR", "object": {"code": 500, "message": "etcdserver: leader changed"}})
-GATEWAY_PAGE = Answer(text="<html>Sign in to continue</html>")
+GATEWAY_PAGE = Answer(text="<html>Sign in to continue</html>", headers=JSON_TYPE)
 
 
-class ApiServer:
-    """As much of one as kopf watches; `moves`: how watches of ExecutorMoves are answered, the last one for ever."""
+def of_moves(asked: Asked, *, watched: bool) -> bool:
+    return asked.place.plural == "executormoves" and (asked.query.get("watch") == "true") == watched
 
-    def __init__(self, *moves: Answer) -> None:
-        self._moves = list(moves)
 
-    def __call__(self, asked: Asked) -> Answer:
-        return replace(self._answer(asked), headers={"Content-Type": "application/json"})
+@contextmanager
+def watched(*faults: Answer, arrival: JSON = ARRIVAL) -> Iterator[ApiServer]:
+    """A server that answers so to the first watches of ExecutorMoves; the one afterwards brings a move."""
+    left = list(faults)
+    with scripted() as server:
 
-    def _answer(self, asked: Asked) -> Answer:
-        path = asked.path.partition("?")[0]
-        if path in DISCOVERY:
-            return Answer(body=DISCOVERY[path])
-        if "watch=true" not in asked.path:
-            return Answer(body={"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []})
-        if not path.endswith("/executormoves"):
-            return NOTHING_NEW
-        return self._moves.pop(0) if len(self._moves) > 1 else self._moves[0]
+        def answer(asked: Asked) -> Answer | Watch:
+            if of_moves(asked, watched=True) and not server.all("executormoves"):
+                if left:
+                    return left.pop(0)
+                server.put("executormoves", arrival)
+            return server.respond(asked)
+
+        server.by = answer
+        yield server
 
 
 @dataclass
@@ -78,7 +58,7 @@ class Heard:
     objects: list[JSON] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def framework(self, script: Scripted, folder: Path) -> Framework:
+    def framework(self, script: ApiServer, folder: Path) -> Framework:
         connection = Connection.from_kubeconfig(kubeconfig(folder, script.url))
         return Framework(connection, Hooks(self._hear, self._start, self._end), self.stop)
 
@@ -95,7 +75,7 @@ class Heard:
         self.ended += 1
 
 
-async def until_heard(script: Scripted, folder: Path) -> tuple[Heard, Framework]:
+async def until_heard(script: ApiServer, folder: Path) -> tuple[Heard, Framework]:
     """Runs until a move was heard of, then stops."""
     heard = Heard()
     framework = heard.framework(script, folder)
@@ -107,8 +87,7 @@ async def until_heard(script: Scripted, folder: Path) -> tuple[Heard, Framework]
 
 
 async def test_a_change_of_our_kinds_is_heard_and_the_process_winds_up_once_when_it_is_to_stop(tmp_path: Path) -> None:
-    with scripted() as script:
-        script.by = ApiServer(NOTHING_NEW, ARRIVAL)
+    with watched() as script:
         heard, framework = await until_heard(script, tmp_path)
     assert heard.names[0] == "executormoves/m"
     assert (heard.started, heard.ended, framework.restarts) == (1, 1, 0)
@@ -144,13 +123,14 @@ def deep_move(name: str, levels: int) -> str:
 async def test_an_object_that_nests_too_deeply_for_python_is_heard_of_like_others(tmp_path: Path, levels: int) -> None:
     """A user who creates moves may nest their managedFields to any depth, and kopf ended."""
     listed = f'{{"kind":"List","metadata":{{"resourceVersion":"2"}},"items":[{deep_move("listed", levels)}]}}'
-    changed = f'{{"type":"ADDED","object":{deep_move("m", levels)}}}'
-    known = ApiServer(Answer(text=changed), NOTHING_NEW)
+    changed = [f'{{"type":"ADDED","object":{deep_move("m", levels)}}}']
 
-    def answer(asked: Asked) -> Answer:
-        if "executormoves" in asked.path and "watch=true" not in asked.path:
-            return Answer(text=listed, headers={"Content-Type": "application/json"})
-        return known(asked)
+    def answer(asked: Asked) -> Answer | Watch:
+        if of_moves(asked, watched=False):
+            return Answer(text=listed, headers=JSON_TYPE)
+        if of_moves(asked, watched=True) and changed:
+            return Answer(text=changed.pop(), headers=JSON_TYPE)
+        return script.respond(asked)
 
     with scripted() as script:
         script.by = answer
@@ -166,50 +146,43 @@ async def test_an_object_that_nests_too_deeply_for_python_is_heard_of_like_other
 
 async def test_of_an_object_that_was_heard_of_kopf_keeps_no_more_than_its_identity(tmp_path: Path) -> None:
     """Its views of an object are a cycle, which is found late: a long object that changes often filled the memory."""
-    short: JSON = ARRIVAL.body["object"]
     more = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
-    long = {**short, "metadata": {**short["metadata"], **more}, "spec": {"e": "f"}, "status": {"g": "h"}}
+    long = {**ARRIVAL, "metadata": {**ARRIVAL["metadata"], **more}, "spec": {"e": "f"}, "status": {"g": "h"}}
     bodies, begin = list[kopf.Body](), kopf.Body.__init__
 
     def noted(body: kopf.Body, source: Any) -> None:
         bodies.append(body)
         begin(body, source)
 
-    with scripted() as script, patch.object(kopf.Body, "__init__", noted):
-        script.by = ApiServer(NOTHING_NEW, Answer(body={"type": "ADDED", "object": long}))
+    with watched(arrival=long) as script, patch.object(kopf.Body, "__init__", noted):
         heard, _ = await until_heard(script, tmp_path)
-    assert heard.objects[0] == long
-    assert dict(bodies[0]) == short
+    version = heard.objects[0]["metadata"]["resourceVersion"]
+    assert heard.objects[0] == {**long, "metadata": {**long["metadata"], "resourceVersion": version}}
+    assert dict(bodies[0]) == {"metadata": {**ARRIVAL["metadata"], "resourceVersion": version}}
 
 
 @pytest.mark.parametrize("broken", [BROKEN_STREAM, GATEWAY_PAGE], ids=["an error in the stream", "a gateway's page"])
 async def test_when_kopf_fails_it_is_started_again_inside_the_process(tmp_path: Path, broken: Answer) -> None:
     """A page of HTML with status 200 once ended the process, and gated executors waited for the CronJob."""
-    with scripted() as script:
-        script.by = ApiServer(NOTHING_NEW, broken, ARRIVAL)
+    with watched(broken) as script:
         heard, framework = await until_heard(script, tmp_path)
     assert "executormoves/m" in heard.names
     assert framework.restarts >= 1
     assert heard.started == framework.restarts + 1
 
 
-@pytest.mark.parametrize("watched", [False, True], ids=["a list", "a watch"])
+@pytest.mark.parametrize("in_watch", [False, True], ids=["a list", "a watch"])
 async def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_watch: bool
 ) -> None:
     """A gateway may answer without an end. Kopf asks again."""
     monkeypatch.setattr("ballast.controller.framework._LONGEST_ANSWER_BYTES", 1 << 20, raising=False)
     long = {"metadata": {"name": "long", "uid": "l", "resourceVersion": "2"}, "spec": "x" * (2 << 20)}
-    body = {"type": "ADDED", "object": long} if watched else {"kind": "List", "metadata": {}, "items": [long]}
-    sent = [Answer(body=body, headers={"Content-Type": "application/json"})]
-    known = ApiServer(ARRIVAL)
-
-    def answer(asked: Asked) -> Answer:
-        ours = "executormoves" in asked.path and ("watch=true" in asked.path) == watched
-        return sent.pop() if ours and sent else known(asked)
-
-    with scripted() as script:
-        script.by = answer
+    body = {"type": "ADDED", "object": long} if in_watch else {"kind": "List", "metadata": {}, "items": [long]}
+    sent = [Answer(body=body)]
+    with watched() as script:
+        answer = script.by
+        script.by = lambda asked: sent.pop() if sent and of_moves(asked, watched=in_watch) else answer(asked)
         heard, framework = await until_heard(script, tmp_path)
     assert (sent, heard.names[0], framework.restarts) == ([], "executormoves/m", 0)
 
@@ -229,8 +202,7 @@ async def test_a_kopf_that_hangs_while_it_ends_is_abandoned_and_started_again(
             await real(tasks, ignored={*ignored, hung[0]})
         await hung[0]
 
-    with scripted() as script, patch.object(kopf, "run_tasks", hang):
-        script.by = ApiServer(NOTHING_NEW, BROKEN_STREAM, ARRIVAL)
+    with watched(BROKEN_STREAM) as script, patch.object(kopf, "run_tasks", hang):
         heard, framework = await until_heard(script, tmp_path)
     assert "executormoves/m" in heard.names
     assert hung[0].done()
@@ -250,8 +222,7 @@ async def _deaf() -> None:
 
 
 async def test_a_token_that_the_server_refuses_for_a_while_does_not_end_the_watching(tmp_path: Path) -> None:
-    with scripted() as script:
-        script.by = ApiServer(NOTHING_NEW, REFUSED, REFUSED, ARRIVAL)
+    with watched(REFUSED, REFUSED) as script:
         heard, _ = await until_heard(script, tmp_path)
     assert "executormoves/m" in heard.names
 
@@ -264,7 +235,6 @@ async def test_kopf_is_started_again_on_request_and_tasks_that_were_there_before
         ticks.set()
 
     with scripted() as script:
-        script.by = ApiServer(NOTHING_NEW)
         framework = heard.framework(script, tmp_path)
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             tasks.create_task(work())
@@ -288,7 +258,6 @@ async def test_kopf_is_started_again_when_the_authority_of_the_api_server_is_rot
     authority.write_bytes(pki.cluster_ca.files.certificate.read_bytes())
     heard = Heard()
     with scripted() as script:
-        script.by = ApiServer(NOTHING_NEW)
         framework = heard.framework(script, tmp_path)
         framework = replace(framework, connection=replace(framework.connection, tls=Tls(ca_path=str(authority))))
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
@@ -304,7 +273,6 @@ async def test_kopf_is_started_again_when_the_authority_of_the_api_server_is_rot
 async def test_a_process_that_is_to_end_before_kopf_has_begun_does_not_start_it(tmp_path: Path) -> None:
     heard = Heard()
     with scripted() as script:
-        script.by = ApiServer(NOTHING_NEW)
         framework = heard.framework(script, tmp_path)
         heard.stop.set()
         await framework.run()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
 from ballast.kube.pods import PodReader
 from ballast.model import Executor, Placement, Policy, Reason, Snapshot
 from ballast.placement.fallback import fallback
+from tests.apiserver import Answer, ApiServer, Asked
 from tests.unit.kube.builders import (
     CREATED_AT,
     GATE,
@@ -20,7 +20,6 @@ from tests.unit.kube.builders import (
     node,
     required_values,
 )
-from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 LABELS = {"ballast.dev/topology": "clicks"}
@@ -31,48 +30,30 @@ POLICY: JSON = {
 TOO_LARGE = "etcdserver: request is too large"
 
 
-class Server:
-    """A pool of two zones, of which only zone b has room for four executors, and the executors that are gated."""
-
-    def __init__(self, gated: int) -> None:
-        self.lists: dict[str, list[JSON]] = {
-            "balancingpolicies": [POLICY],
-            "nodes": [
-                node("a-1", allocatable={"cpu": "2", "memory": "8Gi", "pods": "110"}),
-                *(node(f"b-{n}", labels={"topology.kubernetes.io/zone": "b"}) for n in (1, 2)),
-            ],
-            "namespaces": [{"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}}],
-            "pods": [executor(number, gates=[GATE], labels=LABELS) for number in range(gated)],
-        }
-
-    def __call__(self, asked: Asked) -> Answer:
-        if asked.method == "GET":
-            return Answer(
-                body={"items": self.lists.get(asked.path.split("?")[0].rsplit("/", 1)[-1], []), "metadata": {}}
-            )
-        return Answer(body={"metadata": {"uid": "written", "resourceVersion": "9"}})
-
-
 @pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted() as found:
-        found.by = Server(4)
-        yield found
+def script() -> ApiServer:
+    """A pool of two zones, of which only zone b has room for four executors, and the executors that are gated."""
+    server = ApiServer()
+    server.put("balancingpolicies", POLICY)
+    server.put("nodes", node("a-1", allocatable={"cpu": "2", "memory": "8Gi", "pods": "110"}))
+    server.put("nodes", *(node(f"b-{n}", labels={"topology.kubernetes.io/zone": "b"}) for n in (1, 2)))
+    server.put("namespaces", {"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}})
+    server.put("pods", *(executor(number, gates=[GATE], labels=LABELS) for number in range(4)))
+    return server
 
 
-def gates(script: Scripted, folder: Path, *, now: float, places: Places | None = None) -> GateTimeout:
-    client = script.client(folder)
+def gates(script: ApiServer, *, now: float, places: Places | None = None) -> GateTimeout:
+    client = script.client()
     reader = PodReader()
-    pods = script.by.lists["pods"]  # type: ignore[union-attr]
     return GateTimeout(
         client,
-        gated=lambda: [reader.read(pod) for pod in pods],
+        gated=lambda: [reader.read(pod) for pod in script.all("pods")],
         places=places or Fallback(ClusterLister(client).look, clock=lambda: now),
         clock=lambda: now,
     )
 
 
-def zones(script: Scripted) -> list[list[str]]:
+def zones(script: ApiServer) -> list[list[str]]:
     """The zones that each release requires."""
     found = []
     for asked in script.writes:
@@ -81,33 +62,31 @@ def zones(script: Scripted) -> list[list[str]]:
     return found
 
 
-def test_no_executor_is_released_before_the_longest_gate_timeout_is_over(script: Scripted, tmp_path: Path) -> None:
-    assert gates(script, tmp_path, now=CREATED_AT + 11.0).run().placed == 0
+def test_no_executor_is_released_before_the_longest_gate_timeout_is_over(script: ApiServer) -> None:
+    assert gates(script, now=CREATED_AT + 11.0).run().placed == 0
     assert script.writes == []
 
 
-def test_a_set_that_nothing_released_in_time_goes_to_one_zone_that_holds_all_of_it(
-    script: Scripted, tmp_path: Path
-) -> None:
-    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+def test_a_set_that_nothing_released_in_time_goes_to_one_zone_that_holds_all_of_it(script: ApiServer) -> None:
+    found = gates(script, now=CREATED_AT + 12.0).run()
     assert (found.placed, found.bare, found.failed) == (4, 0, 0)
     assert found.by_policy == {"streaming": (Reason.GATE_TIMEOUT,) * 4}
     assert zones(script) == [["b"]] * 4
 
 
 def test_when_no_place_can_be_worked_out_the_executors_are_released_as_they_are(
-    script: Scripted, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    script: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: frozenset[str]) -> dict[str, Any]:
         raise ValueError("a defect")
 
-    found = gates(script, tmp_path, now=CREATED_AT + 12.0, places=fail).run()
+    found = gates(script, now=CREATED_AT + 12.0, places=fail).run()
     assert (found.placed, found.bare, found.failed) == (0, 4, 0)
     assert "no place could be worked out for 4 overdue executors" in caplog.text
 
 
 def test_executors_of_other_namespaces_have_places_where_those_of_one_make_it_fail(
-    script: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor]) -> list[Placement]:
         if any(each.namespace == "broken" for each in gated):
@@ -115,31 +94,27 @@ def test_executors_of_other_namespaces_have_places_where_those_of_one_make_it_fa
         return fallback(snapshot, policy, gated=gated)
 
     monkeypatch.setattr("ballast.controller.gate_timeout.fallback", fails)
-    server = script.by
-    assert isinstance(server, Server)
-    server.lists["namespaces"] += [{"metadata": {"name": "broken", "labels": {"ballast.dev/gate": "enabled"}}}]
-    server.lists["pods"] += [executor(9, application="x", namespace="broken", gates=[GATE])]
-    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    script.lists["namespaces"] += [{"metadata": {"name": "broken", "labels": {"ballast.dev/gate": "enabled"}}}]
+    script.lists["pods"] += [executor(9, application="x", namespace="broken", gates=[GATE])]
+    found = gates(script, now=CREATED_AT + 12.0).run()
     assert (found.placed, found.bare, found.failed) == (4, 1, 0)
 
 
 def test_of_very_many_applications_so_many_have_a_place_that_it_takes_a_moment_and_each_namespace_some(
-    script: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ballast.planner.release.MOST_KINDS", 8)
-    server = script.by
-    assert isinstance(server, Server)
-    server.lists["namespaces"] += [{"metadata": {"name": "aaa", "labels": {"ballast.dev/gate": "enabled"}}}]
-    server.lists["pods"] += [executor(0, application=f"a{n}", namespace="aaa", gates=[GATE]) for n in range(20)]
-    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    script.lists["namespaces"] += [{"metadata": {"name": "aaa", "labels": {"ballast.dev/gate": "enabled"}}}]
+    script.lists["pods"] += [executor(0, application=f"a{n}", namespace="aaa", gates=[GATE]) for n in range(20)]
+    found = gates(script, now=CREATED_AT + 12.0).run()
     # Each of the other user's applications counts as two, and so do the four executors of our topology.
     assert (found.placed, found.bare, found.failed) == (4 + 3, 17, 0)
 
 
-def test_a_pod_that_is_no_executor_is_released_at_once(script: Scripted, tmp_path: Path) -> None:
+def test_a_pod_that_is_no_executor_is_released_at_once(script: ApiServer) -> None:
     shared = executor(1, gates=[GATE], labels={"spark-role": "driver"})
-    script.by.lists["pods"] = [shared]  # type: ignore[union-attr]
-    assert gates(script, tmp_path, now=CREATED_AT, places=lambda _: {}).run().bare == 1
+    script.lists["pods"] = [shared]
+    assert gates(script, now=CREATED_AT, places=lambda _: {}).run().bare == 1
 
 
 FENCED = (
@@ -155,39 +130,20 @@ REFUSED = 'admission webhook "no.example" denied the request: no'
     ids=["it may go yet", "Ballast's own fence", "a webhook"],
 )
 def test_an_executor_that_ballast_s_own_policy_lets_nobody_release_is_replaced(
-    script: Scripted, tmp_path: Path, why: str, age_seconds: float, deleted: int
+    script: ApiServer, why: str, age_seconds: float, deleted: int
 ) -> None:
     """A mutating webhook that is newer than the pod changes it in the request that would release it."""
-    server = script.by
-    assert isinstance(server, Server)
-    pods = {pod["metadata"]["name"]: pod for pod in server.lists["pods"]}
-
-    def answer(asked: Asked) -> Answer:
-        if asked.method == "PATCH":
-            return Answer(403, {"message": why})
-        named = asked.path.split("?")[0].rsplit("/", 1)[-1]
-        return Answer(body=pods[named]) if asked.method == "GET" and named in pods else server(asked)
-
-    script.by = answer
-    timeout = GateTimeout(
-        script.client(tmp_path),
-        gated=lambda: [PodReader().read(pod) for pod in pods.values()],
-        places=lambda _: {},
-        clock=lambda: CREATED_AT + age_seconds,
-    )
-    assert timeout.run().failed == 4
-    # A request whose connection broke is sent again.
-    assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == deleted
+    script.refusals["PATCH "] = Answer(403, {"message": why})
+    assert gates(script, now=CREATED_AT + age_seconds, places=lambda _: {}).run().failed == 4
+    assert len([asked.path for asked in script.writes if asked.method == "DELETE"]) == deleted
 
 
 @pytest.mark.parametrize("stepped_seconds", [0.0, -5.0], ids=["", "the wall clock stepped backwards"])
 def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
-    script: Scripted, tmp_path: Path, stepped_seconds: float
+    script: ApiServer, stepped_seconds: float
 ) -> None:
     """Hundreds of them, as long as etcd takes, kept the API server from anything else: the lease was lost."""
-    server = script.by
-    assert isinstance(server, Server)
-    script.by = lambda asked: server(asked) if asked.method == "GET" else Answer(500, {"message": TOO_LARGE})
+    script.refusals["PATCH "] = Answer(500, {"message": TOO_LARGE})
     reader, passed, asked_for = PodReader(), [0.0], list[int]()
 
     def places(uids: frozenset[str]) -> dict[str, Any]:
@@ -195,8 +151,8 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
         return {}
 
     timeout = GateTimeout(
-        script.client(tmp_path),
-        gated=lambda: [reader.read(pod) for pod in server.lists["pods"]],
+        script.client(),
+        gated=lambda: [reader.read(pod) for pod in script.all("pods")],
         places=places,
         clock=lambda: CREATED_AT + 20.0 + passed[0] + (stepped_seconds if passed[0] else 0.0),
         monotonic=lambda: passed[0],
@@ -209,38 +165,28 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
     assert asked_for == [4, 4], "places are worked out only for those that are tried"
 
 
-def test_a_process_that_fails_releases_everything_that_is_gated(script: Scripted, tmp_path: Path) -> None:
-    found = gates(script, tmp_path, now=CREATED_AT + 1.0).release_all()
+def test_a_process_that_fails_releases_everything_that_is_gated(script: ApiServer) -> None:
+    found = gates(script, now=CREATED_AT + 1.0).release_all()
     assert found.placed == 4
     assert zones(script) == [["b"]] * 4
 
 
 @pytest.mark.parametrize("allowed", [True, False], ids=["it may be cleared", "the API server refuses that"])
-def test_a_nomination_that_a_crash_has_left_is_cleared_before_the_release(
-    script: Scripted, tmp_path: Path, *, allowed: bool
-) -> None:
+def test_a_nomination_that_a_crash_has_left_is_cleared_before_the_release(script: ApiServer, *, allowed: bool) -> None:
     """Karpenter provides no node for a nominated pod, and the node may be in another zone."""
-    server = script.by
-    assert isinstance(server, Server)
     theirs = executor(1, gates=[GATE], managed_fields=[NOMINATED_BY_ANOTHER])
     ours = executor(2, gates=[GATE], managed_fields=[NOMINATED_BY_US])
     for each in (theirs, ours):
         each["status"]["nominatedNodeName"] = "a-1"
-    server.lists["pods"] = [theirs, ours]
-    fresh = {**ours, "metadata": {**ours["metadata"], "resourceVersion": "8"}}
-
-    def answer(asked: Asked) -> Answer:
-        if asked.method == "PATCH" and asked.path.split("?")[0].endswith("/status"):
-            return Answer(body=fresh) if allowed else Answer(403, {"message": "no"})
-        return server(asked)
-
-    timeout = gates(script, tmp_path, now=CREATED_AT + 12.0)
-    script.by = answer
-    assert timeout.run().placed == 2
+    script.lists["pods"] = [theirs, ours]
+    if not allowed:
+        script.refusals["/status"] = Answer(403, {"message": "no"})
+    read = script.one("pods", "spark-1-exec-2", "analytics")["metadata"]["resourceVersion"]
+    assert gates(script, now=CREATED_AT + 12.0).run().placed == 2
     of_ours = [asked for asked in script.writes if "/spark-1-exec-2" in asked.path]
     assert [asked.path.split("?")[0].rpartition("/")[2] for asked in of_ours] == ["status", "spark-1-exec-2"]
     assert of_ours[0].body[-1] == {"op": "remove", "path": "/status/nominatedNodeName"}
-    assert expected(of_ours[1], "/metadata/resourceVersion") == ("8" if allowed else "7")
+    assert (expected(of_ours[1], "/metadata/resourceVersion") == read) is not allowed
     assert len(script.writes) == 3, "the nomination of another controller is left alone"
 
 
@@ -250,15 +196,15 @@ def expected(asked: Asked, path: str) -> object:
     return found
 
 
-def test_an_executor_that_no_policy_may_place_is_released_as_it_is(script: Scripted, tmp_path: Path) -> None:
-    script.by.lists["balancingpolicies"] = []  # type: ignore[union-attr]
-    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+def test_an_executor_that_no_policy_may_place_is_released_as_it_is(script: ApiServer) -> None:
+    script.lists["balancingpolicies"] = []
+    found = gates(script, now=CREATED_AT + 12.0).run()
     assert (found.placed, found.bare) == (0, 4)
 
 
-def test_a_policy_that_cannot_be_followed_places_nothing(script: Scripted, tmp_path: Path) -> None:
+def test_a_policy_that_cannot_be_followed_places_nothing(script: ApiServer) -> None:
     budget = {"moves": 0, "duration": "2h", "schedule": "0 8 * * *", "timeZone": "Mars/Olympus"}
     broken = {**POLICY, "spec": {**POLICY["spec"], "moves": {"budgets": [budget]}}}
-    script.by.lists["balancingpolicies"] = [broken]  # type: ignore[union-attr]
-    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    script.lists["balancingpolicies"] = [broken]
+    found = gates(script, now=CREATED_AT + 12.0).run()
     assert (found.placed, found.bare) == (0, 4)

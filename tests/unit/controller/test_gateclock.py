@@ -9,8 +9,8 @@ from ballast.controller.gateclock import GateClock, StaleGates
 from ballast.kube.actions import Released
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Reason
+from tests.apiserver import Answer, ApiServer, scripted
 from tests.unit.kube.builders import CREATED, CREATED_AT, GATE, driver, executor
-from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 FOREIGN = {"name": "kueue.x-k8s.io/admission"}
 UID = "uid-spark-1-exec-1"
@@ -63,7 +63,7 @@ def test_a_pod_waits_for_ballast_alone_unless_something_else_keeps_it(
     assert GateClock().after(pods, CREATED_AT).holds_alone(pods) is alone
 
 
-def stale_gates(script: Scripted, folder: Path, *, waited_seconds: float) -> StaleGates:
+def stale_gates(script: ApiServer, folder: Path, *, waited_seconds: float) -> StaleGates:
     return StaleGates(script.client(folder), clock=lambda: CREATED_AT + waited_seconds)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from ballast.controller.cluster_objects import ClusterLister, ClusterObjects
 from ballast.controller.cluster_state import ClusterState
 from tests.unit.controller.stage import move, streaming
 from tests.unit.controller.world import World
 from tests.unit.kube.builders import GATE, driver, executor, expression, node, pod
-from tests.unit.kube.scripted import scripted
 
 LOCAL = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression("kubernetes.io/hostname", "node-1")]}]}}
 
@@ -51,18 +49,16 @@ def seen(objects: ClusterObjects) -> dict[str, object]:
     }
 
 
-def test_commands_list_what_the_operator_watches(tmp_path: Path) -> None:
-    with scripted() as script:
-        script.by = world()
-        client = script.client(tmp_path)
-        state = ClusterState(
-            client, monotonic=time.monotonic, notify=lambda: None, gated=lambda: None, failed=lambda _: None
-        )
-        state.start()
-        try:
-            watched = seen(state.look())
-        finally:
-            state.stop()
-        listed = seen(ClusterLister(client).look())
+def test_commands_list_what_the_operator_watches() -> None:
+    client = world().client()
+    state = ClusterState(
+        client, monotonic=time.monotonic, notify=lambda: None, gated=lambda: None, failed=lambda _: None
+    )
+    state.start()
+    try:
+        watched = seen(state.look())
+    finally:
+        state.stop()
+    listed = seen(ClusterLister(client).look())
     assert watched == listed
     assert all(listed.values()), listed

@@ -25,10 +25,10 @@ from ballast.controller.reporter import Reporter
 from ballast.kube.events import EventRecorder
 from ballast.model import Memory, MovePhase, MovesMode, Pin, Placement, Plan, Reason, Refusal
 from ballast.moves.state import MoveMetrics, MoveReason
+from tests.apiserver import Answer
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.controller.test_actuator import MOVE
 from tests.unit.kube.builders import GATE
-from tests.unit.kube.scripted import Answer
 
 PAGE = Path(__file__).parents[3] / "docs" / "observability.md"
 ROW = re.compile(r"^\| `(?P<event>\w+)` \| (?P<level>[A-Z]+) \| (?P<keys>[^|]+) \|", re.MULTILINE)

@@ -19,9 +19,9 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import MetricsHealth
+from tests.apiserver import Answer, ApiServer, scripted
 from tests.testbed.pki import Pki, create_pki
 from tests.unit.kube.builders import driver, executor, node, pod, topology
-from tests.unit.kube.scripted import Answer, Scripted, scripted
 from tests.unit.prometheus.server import Server, serving
 
 NAMESPACE = "ballast-system"
@@ -213,7 +213,7 @@ SCALAR = answer("scalar", [1.0, "7"])
 RANGE = answer("matrix", [{"metric": {}, "values": [[1.0, "7"]]}])
 
 
-def policy_asking(server: Scripted, **metrics: Any) -> BalancingPolicy:
+def policy_asking(server: ApiServer, **metrics: Any) -> BalancingPolicy:
     return BalancingPolicy.parse(
         {
             "apiVersion": "ballast.dev/v1alpha1",
@@ -224,7 +224,7 @@ def policy_asking(server: Scripted, **metrics: Any) -> BalancingPolicy:
     )
 
 
-def rates(server: Scripted, folder: Path, **metrics: Any) -> Rates:
+def rates(server: ApiServer, folder: Path, **metrics: Any) -> Rates:
     figures = MetricsReader(server.client(folder), namespace="ballast-system")
     try:
         return figures.rates(policy_asking(server, **metrics), [ASKING], now=NOW)

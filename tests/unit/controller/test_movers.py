@@ -20,10 +20,10 @@ from ballast.kube.pods import Pod
 from ballast.model import MovePhase
 from ballast.moves import Facts
 from ballast.moves.arriving import UNSCHEDULABLE_SECONDS
+from tests.apiserver import Answer, Asked
 from tests.testbed.waiting import wait_until
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, driver, pod
-from tests.unit.kube.scripted import Answer, Asked
 
 JSON = dict[str, Any]
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."

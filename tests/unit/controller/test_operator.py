@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -22,9 +21,8 @@ from ballast.kube.connection import Connection
 from ballast.kube.document import text
 from ballast.kube.errors import KubeError, Unavailable
 from ballast.model import Reason
-from tests.unit.controller.test_framework import NOTHING_NEW, ApiServer
+from tests.apiserver import Answer, ApiServer, Asked, Watch, kubeconfig, scripted
 from tests.unit.kube.builders import GATE, executor, node
-from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 
 class Mute:
@@ -89,44 +87,26 @@ async def test_a_stop_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> N
 
 
 class Slow:
-    """Keeps one lease and one switch at once; all lists are empty, and come when they are let go. Kopf sees nothing."""
+    """All is empty. Lists of moves come when they are let go, except for kopf."""
 
-    def __init__(self) -> None:
-        self.of_kopf = ApiServer(NOTHING_NEW)
-        self.kept: dict[str, Any] = {
-            "leases": {"metadata": {"resourceVersion": "1"}, "spec": {}},
-            "gateswitches": {"metadata": {"resourceVersion": "1", "name": "ballast"}, "spec": {"gating": True}},
-        }
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
         self.round_began, self.let_go, self.renewed = threading.Event(), threading.Event(), threading.Semaphore(0)
 
-    def __call__(self, asked: Asked) -> Answer:
-        if asked.headers["User-Agent"].startswith("kopf"):
-            return self.of_kopf(asked)
-        path = asked.path.partition("?")[0].removesuffix("/status")
-        kind = path.split("/")[-2]
-        if kind in self.kept:
-            return self._keep(kind, asked)
-        if "watch=true" in asked.path:
-            return Answer(503, {"message": "not now"})
-        if path.endswith("/executormoves"):
+    def __call__(self, asked: Asked) -> Answer | Watch:
+        if asked.route.endswith("/executormoves") and not asked.headers["User-Agent"].startswith("kopf"):
             self.round_began.set()
             self.let_go.wait(60)
-        return Answer(body={"items": [], "metadata": {"resourceVersion": "1"}})
-
-    def _keep(self, kind: str, asked: Asked) -> Answer:
         if asked.method == "PUT":
-            self.kept[kind] = asked.body
             self.renewed.release()
-        elif asked.method == "PATCH":
-            self.kept[kind] |= asked.body | {"metadata": self.kept[kind]["metadata"]}
-        return Answer(body=self.kept[kind])
+        return self.server.respond(asked)
 
 
 async def test_a_clean_stop_turns_the_switch_off_although_the_last_round_takes_longer_than_a_lease(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with scripted() as script:
-        script.by = server = Slow()
+        script.by = server = Slow(script)
         settings = Settings(
             "ballast",
             "ballast-system",
@@ -147,36 +127,19 @@ async def test_a_clean_stop_turns_the_switch_off_although_the_last_round_takes_l
             assert await asyncio.to_thread(server.renewed.acquire, timeout=30)
         server.let_go.set()
         await asyncio.wait_for(running, 30)
-        assert server.kept["gateswitches"]["status"]["reason"] == "Stopped"
-        assert server.kept["leases"]["spec"]["holderIdentity"] == ""
+        assert script.status("gateswitches", "ballast")["reason"] == "Stopped"
+        assert script.one("leases", "ballast", "ballast-system")["spec"]["holderIdentity"] == ""
     led = [vars(each) for each in caplog.records if vars(each).get("event") == "LeadershipChanged"]
     assert [(each["identity"], each["leading"]) for each in led][:1] == [("one", True)]
 
 
-class Gated:
-    """A pool with one executor that is gated. Watches are refused, and kopf sees nothing."""
-
-    def __init__(self) -> None:
-        self.of_kopf = ApiServer(NOTHING_NEW)
-        self.lists: dict[str, list[dict[str, Any]]] = {
-            "pods": [executor(1, gates=[GATE])],
-            "nodes": [node()],
-            "namespaces": [{"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}}],
-        }
-        self.lists["pods"][0]["metadata"]["creationTimestamp"] = text(time.time())
-
-    def __call__(self, asked: Asked) -> Answer:
-        if asked.headers["User-Agent"].startswith("kopf"):
-            return self.of_kopf(asked)
-        if "watch=true" in asked.path:
-            return Answer(503, {"message": "not now"})
-        kind = asked.path.partition("?")[0].rsplit("/", 1)[-1]
-        return Answer(body={"items": self.lists.get(kind, []), "metadata": {"resourceVersion": "9"}})
-
-
 async def test_a_process_that_fails_releases_what_it_gates_and_says_why(tmp_path: Path) -> None:
     with scripted() as script:
-        script.by = Gated()
+        gated = executor(1, gates=[GATE])
+        gated["metadata"]["creationTimestamp"] = text(time.time())
+        script.put("pods", gated)
+        script.put("nodes", node())
+        script.put("namespaces", {"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}})
         settings = Settings("ballast", "ballast-system", "one", host="127.0.0.1", health_port=0, metrics_port=0)
         operator = Operator(Connection.from_kubeconfig(kubeconfig(tmp_path, script.url)), settings)
         with (

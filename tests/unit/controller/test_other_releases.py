@@ -11,7 +11,7 @@ from ballast.controller.other_releases import COMPARE_SECONDS, RETRY_SECONDS, An
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Pulse
 from ballast.kube.errors import Invalid
-from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
+from tests.apiserver import Answer, ApiServer, Asked, scripted
 
 JSON = dict[str, Any]
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
@@ -41,7 +41,7 @@ def test_which_release_acts(mine: JSON | None, others: list[JSON], rival: str | 
     assert acting([*([mine] if mine else []), *others], "ballast") == rival
 
 
-def serve(server: Scripted, switches: dict[str, JSON]) -> None:
+def serve(server: ApiServer, switches: dict[str, JSON]) -> None:
     """As an API server that has these switches, and keeps what is written to them."""
 
     def answer(asked: Asked) -> Answer:

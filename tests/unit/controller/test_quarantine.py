@@ -27,10 +27,10 @@ from ballast.kube.pods import Pod
 from ballast.model import ExecutorUsage, NodeUsage
 from ballast.planner.strategy_state import USAGE
 from ballast.prometheus import Reading
+from tests.apiserver import ApiServer, serving
 from tests.unit.controller.stage import NOW
-from tests.unit.controller.test_reconciler import TEAMS, Prompt, Server, Time, operating, policy, released
+from tests.unit.controller.test_reconciler import TEAMS, Prompt, Time, operating, policy, released, server_of_teams
 from tests.unit.kube.builders import executor
-from tests.unit.kube.scripted import Scripted, scripted
 
 HOSTILE, VICTIM = TEAMS
 ALL = [f"team-{number:02}" for number in range(12)]
@@ -203,7 +203,7 @@ def _decides(code: CodeType) -> bool:
     return package in DECIDING or inside.startswith("controller/status/") or module.removesuffix(".py") in OBSERVING
 
 
-def _scene(found: Server) -> None:
+def _scene(found: ApiServer) -> None:
     """One policy for both, each with a topology, and executors that run."""
     shared = policy("pool")
     shared["spec"] |= {"nodeSelector": {}, "namespaceSelector": {}}
@@ -229,11 +229,10 @@ def _topology(team: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": metadata, "spec": spec}
 
 
-def _placed(planted: Planted, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, bool], Scripted]:
+def _placed(planted: Planted, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, bool], ApiServer]:
     """What two reconciles release, six seconds apart, and whether with a place."""
-    with scripted() as script:
-        found = Server()
-        script.by = found.answer
+    with serving(server_of_teams()) as script:
+        found = script
         _scene(found)
         clock = Time(NOW)
         with operating(script, folder, clock=clock, metrics=_Hot()) as reconciler, planted.in_place(monkeypatch):
@@ -254,9 +253,8 @@ STATE = {"state": {USAGE: base64.b64encode(zlib.compress(STRAY)).decode()}}
 def test_what_no_pass_can_compute_with_in_a_status_keeps_nothing_from_being_placed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with scripted() as script:
-        found = Server()
-        script.by = found.answer
+    with serving(server_of_teams()) as script:
+        found = script
         _scene(found)
         found.lists["balancingpolicies"][0]["status"] = STATE
         with operating(script, tmp_path, clock=Time(NOW), metrics=_Hot()) as reconciler:
@@ -309,7 +307,7 @@ def test_who_is_left_out_is_released_and_told_why(tmp_path: Path, monkeypatch: p
     assert note == "the pass of policy pool failed with it; conditions of the policy say why"
 
 
-def _verdict(script: Scripted, path: str, condition: str) -> tuple[str, str]:
+def _verdict(script: ApiServer, path: str, condition: str) -> tuple[str, str]:
     """Status and message of the condition, as written last."""
     found = [asked.body["status"] for asked in script.writes if asked.path.split("?")[0].endswith(path)]
     (verdict,) = (each for each in found[-1]["conditions"] if each["type"] == condition)

@@ -35,6 +35,7 @@ from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, MetricsHealth, NodeUsage
 from ballast.moves.record import to_move
 from ballast.prometheus import Reading
+from tests.apiserver import Answer, ApiServer, Asked, Watch, serving
 from tests.unit.controller.stage import NOW, move
 from tests.unit.kube.builders import (
     CREATED,
@@ -47,7 +48,6 @@ from tests.unit.kube.builders import (
     node,
     pod,
 )
-from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 TEAMS = ("ads", "web")
@@ -84,57 +84,30 @@ def ordered(team: str) -> JSON:
     return found
 
 
-class Server:
+def server_of_teams() -> ApiServer:
     """Each team has a node, a policy, a driver, an executor that is held, and a move that can't be."""
-
-    def __init__(self) -> None:
-        self.refused: dict[str, Answer] = {}
-        """What is answered to writes of what these words end."""
-        self.lists: dict[str, list[JSON]] = {
-            "balancingpolicies": [policy(team) for team in TEAMS],
-            "executormoves": [ordered(team) for team in TEAMS],
-            "nodes": [node(f"node-{team}", labels={"team": team}) for team in TEAMS],
-            "namespaces": [
-                {"metadata": {"name": team, "labels": {"team": team, "ballast.dev/gate": "enabled"}}} for team in TEAMS
-            ],
-            "pods": [
-                *(executor(1, application=team, namespace=team, gates=[GATE]) for team in TEAMS),
-                *(driver(team, namespace=team, node=f"node-{team}") for team in TEAMS),
-            ],
-            "gateswitches": [{"metadata": {"name": "ballast", "resourceVersion": "1"}, "spec": {"gating": False}}],
-        }
-
-    def answer(self, asked: Asked) -> Answer:
-        path = asked.path.split("?")[0]
-        if asked.method == "GET":
-            if path.endswith("/gateswitches/ballast"):
-                return Answer(body=self.lists["gateswitches"][0])
-            return Answer(body={"items": self.lists.get(path.rsplit("/", 1)[-1], []), "metadata": {}})
-        for ending, answer in self.refused.items():
-            if path.endswith(ending):
-                return answer
-        name = path.removesuffix("/status").rsplit("/", 1)[-1]
-        if path.endswith("/status") and "/sparktopologies/" in path:
-            self._keep_status(name, asked)
-        return Answer(body={"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "2"}})
-
-    def _keep_status(self, topology: str, asked: Asked) -> None:
-        for each in self.lists["sparktopologies"]:
-            if each["metadata"]["name"] == topology and f"/namespaces/{each['metadata']['namespace']}/" in asked.path:
-                each["status"] = {**each.get("status", {}), **asked.body["status"]}
+    found = ApiServer()
+    found.put("balancingpolicies", *(policy(team) for team in TEAMS))
+    found.put("executormoves", *(ordered(team) for team in TEAMS))
+    found.put("nodes", *(node(f"node-{team}", labels={"team": team}) for team in TEAMS))
+    for team in TEAMS:
+        labels = {"team": team, "ballast.dev/gate": "enabled"}
+        found.put("namespaces", {"metadata": {"name": team, "labels": labels}})
+    found.put("pods", *(executor(1, application=team, namespace=team, gates=[GATE]) for team in TEAMS))
+    found.put("pods", *(driver(team, namespace=team, node=f"node-{team}") for team in TEAMS))
+    found.put("gateswitches", {"metadata": {"name": "ballast"}, "spec": {"gating": False}})
+    return found
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[Server, Scripted]]:
-    with scripted() as script:
-        found = Server()
-        script.by = found.answer
-        yield found, script
+def server() -> Iterator[tuple[ApiServer, ApiServer]]:
+    with serving(server_of_teams()) as found:
+        yield found, found
 
 
 @contextmanager
 def operating(
-    script: Scripted,
+    script: ApiServer,
     folder: Path,
     *,
     metrics: MetricsReader | None = None,
@@ -172,7 +145,7 @@ def operating(
         client.close()
 
 
-def one_round(script: Scripted, folder: Path) -> float | None:
+def one_round(script: ApiServer, folder: Path) -> float | None:
     with operating(script, folder) as reconciler:
         return reconciler.run()
 
@@ -181,13 +154,10 @@ def _fail(error: Exception) -> None:
     raise error
 
 
-def released(script: Scripted) -> dict[str, bool]:
+def released(script: ApiServer) -> dict[str, bool]:
     """Executors that were let go: whether they were tied to a place."""
-    patches = [asked for asked in script.writes if asked.method == "PATCH" and "/pods/" in asked.path]
-    return {
-        asked.path.split("?")[0].rsplit("/", 1)[-1]: any("affinity" in change["path"] for change in asked.body)
-        for asked in patches
-    }
+    patches = [asked for asked in script.writes if (asked.method, *asked.place[::3]) == ("PATCH", "pods", "")]
+    return {asked.place.name: any("affinity" in change["path"] for change in asked.body) for asked in patches}
 
 
 BOTH = {"ads-exec-1": True, "web-exec-1": True}
@@ -206,11 +176,11 @@ INVALID = Answer(422, {"reason": "Invalid", "message": "too long"})
     ],
 )
 def test_everybody_is_placed_whatever_cannot_be_written(
-    server: tuple[Server, Scripted], tmp_path: Path, ending: str, answer: Answer
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, ending: str, answer: Answer
 ) -> None:
     found, script = server
     if ending:
-        found.refused[ending] = answer
+        found.refusals[ending] = answer
     assert one_round(script, tmp_path) is not None
     assert released(script) == BOTH
     told = [asked.path for asked in script.writes if "/executormoves/of-web/status" in asked.path]
@@ -219,7 +189,7 @@ def test_everybody_is_placed_whatever_cannot_be_written(
 
 @pytest.mark.parametrize("confirmed", [True, False])
 def test_who_is_placed_does_not_wait_while_it_is_read_again_whether_others_opted_in(
-    server: tuple[Server, Scripted], tmp_path: Path, confirmed: bool
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, confirmed: bool
 ) -> None:
     """A tenant's pods that carry the gate although nothing opted them in would make every release wait for lists."""
     found, script = server
@@ -242,7 +212,7 @@ def test_who_is_placed_does_not_wait_while_it_is_read_again_whether_others_opted
 
 @pytest.mark.parametrize("recommending", TEAMS)
 def test_who_only_recommends_takes_nobody_from_who_enforces(
-    server: tuple[Server, Scripted], tmp_path: Path, recommending: str
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, recommending: str
 ) -> None:
     """Both policies are about all namespaces, each with its own node, and the executors would run on either."""
     found, script = server
@@ -257,7 +227,7 @@ def test_who_only_recommends_takes_nobody_from_who_enforces(
 
 
 def test_an_executor_of_no_policy_is_not_released_before_it_is_read_again_that_none_has_come(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     found.lists["pods"] = [executor(1, application="stray", namespace="stray", gates=[GATE])]
@@ -275,7 +245,7 @@ def test_an_executor_of_no_policy_is_not_released_before_it_is_read_again_that_n
 
 
 def test_a_user_who_changes_an_object_all_the_time_keeps_no_reconcile_from_its_end(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     """The user also has a gated pod that nothing opted in: the change may have opted it in."""
     found, script = server
@@ -307,7 +277,7 @@ def test_a_user_who_changes_an_object_all_the_time_keeps_no_reconcile_from_its_e
     ],
 )
 def test_a_nomination_of_a_pod_that_no_policy_places_is_cleared(
-    server: tuple[Server, Scripted], tmp_path: Path, *, changes: dict[str, Any], cleared: bool
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, *, changes: dict[str, Any], cleared: bool
 ) -> None:
     """Its author has taken its labels away: kube-scheduler would keep the room of its node for good."""
     found, script = server
@@ -320,15 +290,15 @@ def test_a_nomination_of_a_pod_that_no_policy_places_is_cleared(
     if changes.get("deleted"):
         stray["metadata"]["deletionTimestamp"] = LONG_AGO
     found.lists["pods"].append(stray)
-    found.refused = {f"/pods/{team}-exec-1/status": Answer(404) for team in TEAMS}
-    found.refused["/pods/stray-exec-7/status"] = Answer(body=stray)
+    found.refusals = {f"/pods/{team}-exec-1/status": Answer(404) for team in TEAMS}
+    found.refusals["/pods/stray-exec-7/status"] = Answer(body=stray)
     one_round(script, tmp_path)
     written = [asked.body[-1] for asked in script.writes if "/pods/stray-exec-7/status" in asked.path]
     assert written == ([{"op": "remove", "path": "/status/nominatedNodeName"}] if cleared else [])
 
 
 def test_where_kube_scheduler_binds_no_executor_that_ballast_placed_no_other_is_nominated_for_two_minutes(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     """Its author may delete it and create others: kube-scheduler would keep the room of a node for each in turn."""
     found, script = server
@@ -341,8 +311,8 @@ def test_where_kube_scheduler_binds_no_executor_that_ballast_placed_no_other_is_
     status = {"phase": "Pending", "nominatedNodeName": "node-ads", "conditions": [unschedulable]}
     stuck = executor(9, application="ads", namespace="ads", status=status, managed_fields=[NOMINATED_BY_US])
     waiting = [pod("waiting", namespace=team) for team in TEAMS]
-    found.refused = {f"/pods/{team}-exec-1/status": Answer(404) for team in TEAMS}
-    found.refused["/pods/ads-exec-9/status"] = Answer(404)
+    found.refusals = {f"/pods/{team}-exec-1/status": Answer(404) for team in TEAMS}
+    found.refusals["/pods/ads-exec-9/status"] = Answer(404)
     found.lists["pods"] += [stuck, *waiting]
     time = Time(1000.0)
 
@@ -354,14 +324,14 @@ def test_where_kube_scheduler_binds_no_executor_that_ballast_placed_no_other_is_
 
     with operating(script, tmp_path, monotonic=time) as reconciler:
         assert nominated() == {"web"}
-        found.lists["pods"].remove(stuck)
+        found.remove("pods", stuck["metadata"]["name"], "ads")
         time.now += 119.0
         assert nominated() == {"web"}
         time.now += 2.0
         assert nominated() == {"ads", "web"}
 
 
-def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[ApiServer, ApiServer], tmp_path: Path) -> None:
     found, script = server
     telemetry = Telemetry(CollectorRegistry())
     with operating(script, tmp_path, telemetry=telemetry) as reconciler:
@@ -374,16 +344,16 @@ def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[Server, Scr
 
 @pytest.mark.parametrize("ending", ["/executormoves/of-ads/status", "/gateswitches/ballast"])
 def test_a_server_that_does_not_answer_ends_the_round(
-    server: tuple[Server, Scripted], tmp_path: Path, ending: str
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, ending: str
 ) -> None:
     found, script = server
-    found.refused[ending] = Answer(503, {"message": "etcd is down"})
+    found.refusals[ending] = Answer(503, {"message": "etcd is down"})
     with pytest.raises(Unavailable, match="etcd is down"):
         one_round(script, tmp_path)
 
 
 def test_a_round_that_loses_the_lease_on_its_way_leaves_the_rest_to_the_next_one(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     _, script = server
     lapsed: list[bool] = []
@@ -408,7 +378,7 @@ def part(asked: Asked) -> str | None:
 
 
 def test_whenever_the_lease_is_lost_only_the_part_under_way_goes_on(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     """Lost after each of the reconcile's requests: between its parts, and in the middle of them."""
     found, script = server
@@ -425,7 +395,7 @@ def test_whenever_the_lease_is_lost_only_the_part_under_way_goes_on(
         assert {part(asked) for asked in after if asked.method != "GET"} <= {under_way}, f"lost after {before[-1]}"
 
 
-def test_a_round_that_finds_the_lease_lost_is_due_at_once(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_a_round_that_finds_the_lease_lost_is_due_at_once(server: tuple[ApiServer, ApiServer], tmp_path: Path) -> None:
     _, script = server
     with operating(script, tmp_path, leading=lambda: False) as reconciler:
         assert reconciler.run() == NOW
@@ -438,7 +408,9 @@ def policies_told(telemetry: Telemetry) -> set[str]:
     return {sample.labels["policy"] for sample in samples if "policy" in sample.labels}
 
 
-def test_who_has_lost_the_lease_tells_of_no_policy_any_more(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_who_has_lost_the_lease_tells_of_no_policy_any_more(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
+) -> None:
     _, script = server
     telemetry, lost = Telemetry(CollectorRegistry()), threading.Event()
     with operating(script, tmp_path, telemetry=telemetry, leading=lambda: not lost.is_set()) as reconciler:
@@ -451,7 +423,7 @@ def test_who_has_lost_the_lease_tells_of_no_policy_any_more(server: tuple[Server
 
 
 def test_who_leads_again_tells_of_no_policy_that_was_deleted_meanwhile(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     telemetry = Telemetry(CollectorRegistry())
@@ -464,9 +436,9 @@ def test_who_leads_again_tells_of_no_policy_that_was_deleted_meanwhile(
 
 
 def test_who_leads_again_does_not_trust_the_switch_that_it_left(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
-    _, script = server
+    found, script = server
 
     def turned() -> int:
         return sum("/gateswitches/ballast?" in asked.path for asked in script.writes)
@@ -475,13 +447,14 @@ def test_who_leads_again_does_not_trust_the_switch_that_it_left(
         for told in (1, 1):
             reconciler.run()
             assert turned() == told
+        found.put("gateswitches", {"metadata": {"name": "ballast"}, "spec": {"gating": False}})
         reconciler.forget()
         reconciler.run()
         assert turned() == 2, "the server's is off, whatever was written before"
 
 
 def test_a_switch_that_stays_off_is_a_metric_as_long_as_this_replica_leads(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     telemetry = Telemetry(CollectorRegistry())
@@ -503,7 +476,7 @@ NO_SUCH_DAY = {"moves": {"mode": "Enforce", "budgets": [{"moves": 0, "duration":
 
 @pytest.mark.parametrize("change", [OVERLAP, NO_SUCH_DAY], ids=["PoolsOverlap", "InvalidSpec"])
 def test_nobody_is_held_where_only_a_policy_that_rests_would_place(
-    server: tuple[Server, Scripted], tmp_path: Path, change: JSON
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, change: JSON
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"][1]["spec"] |= change
@@ -513,7 +486,7 @@ def test_nobody_is_held_where_only_a_policy_that_rests_would_place(
     assert released(script) == {"ads-exec-1": True, "web-exec-1": False}
 
 
-def test_the_operators_metrics_tell_where_executors_run(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_the_operators_metrics_tell_where_executors_run(server: tuple[ApiServer, ApiServer], tmp_path: Path) -> None:
     found, script = server
     found.lists["pods"].append(executor(2, application="web", namespace="web", node="node-web"))
     telemetry = Telemetry(CollectorRegistry())
@@ -526,7 +499,7 @@ def test_the_operators_metrics_tell_where_executors_run(server: tuple[Server, Sc
 
 
 def test_of_a_topology_in_two_pools_one_policy_speaks_and_nothing_is_left_to_write(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     for each in found.lists["balancingpolicies"]:
@@ -560,7 +533,7 @@ def test_of_a_topology_in_two_pools_one_policy_speaks_and_nothing_is_left_to_wri
 RARELY = {"interval": "30m", "moves": {"mode": "Enforce", "settle": "1h"}}
 
 
-def test_a_status_that_had_to_wait_gets_a_round_of_its_own(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_a_status_that_had_to_wait_gets_a_round_of_its_own(server: tuple[ApiServer, ApiServer], tmp_path: Path) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
     found.lists["pods"] = found.lists["executormoves"] = []
@@ -577,14 +550,14 @@ def topology(team: str, number: int) -> JSON:
     return {"metadata": {**metadata, "generation": 1}, "spec": {"components": [{"name": "ingest"}]}}
 
 
-def topologies_told(script: Scripted) -> list[str]:
+def topologies_told(script: ApiServer) -> list[str]:
     """Keys of those whose status was written."""
     paths = [asked.path.split("/") for asked in script.writes if "/sparktopologies/" in asked.path]
     return [f"{path[path.index('namespaces') + 1]}/{path[path.index('sparktopologies') + 1]}" for path in paths]
 
 
 def test_a_topology_whose_status_cannot_be_worked_out_says_so_and_ends_no_reconcile(
-    server: tuple[Server, Scripted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise no reconcile would end well any more, and the liveness probe would restart every replica."""
     found, script = server
@@ -607,7 +580,7 @@ def test_a_topology_whose_status_cannot_be_worked_out_says_so_and_ends_no_reconc
 
 
 def test_while_executors_come_to_their_gates_one_status_of_a_topology_is_written_of_each_namespace_in_turn(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     found.lists["pods"] = found.lists["executormoves"] = []
@@ -627,13 +600,17 @@ def test_while_executors_come_to_their_gates_one_status_of_a_topology_is_written
 
 @pytest.mark.parametrize(("coming", "looked_at"), [(True, 1), (False, 5)])
 def test_while_executors_come_to_their_gates_one_move_that_has_not_begun_is_looked_at(
-    server: tuple[Server, Scripted], tmp_path: Path, coming: bool, looked_at: int
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, coming: bool, looked_at: int
 ) -> None:
     found, script = server
     found.lists["pods"] = [driver("ads", namespace="ads", node="node-ads")]
-    found.lists["executormoves"] = [ordered("ads") for _ in range(5)]
-    for number, each in enumerate(found.lists["executormoves"]):
-        each["metadata"] |= {"name": f"of-ads-{number}", "uid": f"uid-{number}"}
+    found.lists["executormoves"] = []
+    for number in range(5):
+        one = ordered("ads")
+        found.put(
+            "executormoves",
+            {**one, "metadata": {**one["metadata"], "name": f"of-ads-{number}", "uid": f"uid-{number}"}},
+        )
     with operating(script, tmp_path, release_promised=lambda: coming) as reconciler:
         reconciler.run()
     assert len([asked for asked in script.writes if "/executormoves/" in asked.path]) == looked_at
@@ -641,7 +618,7 @@ def test_while_executors_come_to_their_gates_one_move_that_has_not_begun_is_look
 
 @pytest.mark.parametrize(("many", "soon"), [(64, False), (70, True)])
 def test_what_was_too_much_for_one_pass_is_due_a_second_later(
-    server: tuple[Server, Scripted], tmp_path: Path, *, many: int, soon: bool
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, *, many: int, soon: bool
 ) -> None:
     """Executors that no node can take, and whose nominations are to be cleared."""
     found, script = server
@@ -652,7 +629,7 @@ def test_what_was_too_much_for_one_pass_is_due_a_second_later(
         executor(number, application="ads", namespace="ads", status=status, managed_fields=[NOMINATED_BY_US])
         for number in range(many)
     ]
-    found.refused["/status"] = Answer(body={"metadata": {"name": "any", "resourceVersion": "2"}, "spec": {}})
+    found.refusals["/status"] = Answer(body={"metadata": {"name": "any", "resourceVersion": "2"}, "spec": {}})
     due = one_round(script, tmp_path)
     assert len([asked for asked in script.writes if asked.path.split("?")[0].endswith("/status")]) >= 64
     assert due is not None
@@ -661,7 +638,7 @@ def test_what_was_too_much_for_one_pass_is_due_a_second_later(
 
 @pytest.mark.parametrize(("gates", "told"), [([GATE, {"name": "quota"}], 10), ([GATE], 3)], ids=["two gates", "ours"])
 def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
-    server: tuple[Server, Scripted], tmp_path: Path, gates: list[JSON], told: int
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, gates: list[JSON], told: int
 ) -> None:
     """A user may leave such a pod there for good."""
     found, script = server
@@ -674,7 +651,7 @@ def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
 
 @pytest.mark.parametrize(("since_seconds", "told"), [(1.0, 3), (1.7, 1)])
 def test_fewer_statuses_are_written_right_before_a_set_has_gone_quiet(
-    server: tuple[Server, Scripted], tmp_path: Path, since_seconds: float, told: int
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, since_seconds: float, told: int
 ) -> None:
     """After two seconds by default: it does not wait for a reconcile that began a moment before."""
     found, script = server
@@ -688,7 +665,7 @@ def test_fewer_statuses_are_written_right_before_a_set_has_gone_quiet(
 
 
 def test_what_had_no_turn_among_many_topologies_comes_before_those_that_had_one(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     """So many that a reconcile without executors at their gates looks at a part of them only."""
     found, script = server
@@ -715,7 +692,7 @@ class _Watches:
         self.monotonic.now += seconds
 
 
-def test_a_clock_that_is_set_back_puts_no_full_pass_off(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_puts_no_full_pass_off(server: tuple[ApiServer, ApiServer], tmp_path: Path) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", interval="15s")]
     found.lists["pods"] = found.lists["executormoves"] = []
@@ -732,16 +709,16 @@ def test_a_clock_that_is_set_back_puts_no_full_pass_off(server: tuple[Server, Sc
 
 
 def test_a_clock_that_is_set_back_while_a_round_runs_does_not_put_the_next_one_off(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", interval="15s")]
     clock = Time(NOW)
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: Asked) -> Answer | Watch:
         if "/balancingpolicies/ads/status" in asked.path:
             clock.now = NOW - 3600.0
-        return found.answer(asked)
+        return found.respond(asked)
 
     script.by = answer
     with operating(script, tmp_path, clock=clock) as reconciler:
@@ -777,7 +754,7 @@ class _Slow(MetricsReader):
 
 
 def test_a_slow_prometheus_keeps_nobody_at_a_gate_and_is_asked_once(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     _, script = server
     slow = _Slow()
@@ -815,7 +792,7 @@ class _Broken(Prompt):
 
 
 def test_where_metrics_cannot_be_read_executors_are_placed_without(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     _, script = server
     with operating(script, tmp_path, metrics=_Broken()) as reconciler:
@@ -825,7 +802,7 @@ def test_where_metrics_cannot_be_read_executors_are_placed_without(
 
 
 def test_a_move_that_says_it_ends_in_a_thousand_years_goes_as_one_that_ended_when_it_was_made(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     """Until it ends, its nodes would rest and the pool's budgets be spent."""
     found, script = server
@@ -843,7 +820,7 @@ def test_a_move_that_says_it_ends_in_a_thousand_years_goes_as_one_that_ended_whe
 
 
 def test_a_status_that_this_version_cannot_read_counts_as_none_and_is_written_again(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     """As after a rollback. The policy would be left alone for good, and its executors released without a place."""
     found, script = server
@@ -861,7 +838,7 @@ def test_a_status_that_this_version_cannot_read_counts_as_none_and_is_written_ag
 
 
 def test_who_is_let_go_because_a_pass_failed_is_told_so(
-    server: tuple[Server, Scripted],
+    server: tuple[ApiServer, ApiServer],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -889,7 +866,7 @@ def test_who_is_let_go_because_a_pass_failed_is_told_so(
 
 
 def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
@@ -916,7 +893,7 @@ def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be
 
 
 def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
-    server: tuple[Server, Scripted], tmp_path: Path
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads")]
@@ -932,7 +909,7 @@ def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
     assert verdicts(script) == [("False", "NoAnswerYet"), ("False", "NoNodeMetrics")]
 
 
-def verdicts(script: Scripted) -> list[tuple[str, str]]:
+def verdicts(script: ApiServer) -> list[tuple[str, str]]:
     """What was written of the policies' metrics, in order."""
     statuses = [asked.body["status"] for asked in script.writes if "/balancingpolicies/" in asked.path]
     found = [c for status in statuses for c in status.get("conditions", ()) if c["type"] == "MetricsAvailable"]
@@ -946,7 +923,9 @@ class _Forged(Prompt):
         return replace(super().read(policy, nodes, executors, now=now), dropped={"Foreign": 2})
 
 
-def test_samples_that_are_not_used_are_counted_by_full_passes(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_samples_that_are_not_used_are_counted_by_full_passes(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
+) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
     telemetry = Telemetry(CollectorRegistry())

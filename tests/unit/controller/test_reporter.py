@@ -29,9 +29,9 @@ from ballast.model import ConditionReason, Executor, Memory, MetricsHealth, Node
 from ballast.model.snapshot import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
+from tests.apiserver import Answer, ApiServer, Asked, scripted
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.controller.crowd import topology_resource
-from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 STALLS = Finding("team/clicks", ConditionReason.SELECTOR_MATCHES_DRIVER, "mend it", stalls=True)
@@ -42,7 +42,7 @@ AVAILABLE = MetricsHealth(available=True, reason=ConditionReason.AVAILABLE)
 class Stage:
     """A policy whose status is kept as the server would keep it."""
 
-    def __init__(self, script: Scripted, folder: Path) -> None:
+    def __init__(self, script: ApiServer, folder: Path) -> None:
         self.now, self.generation, self.status = NOW, 1, dict[str, Any]()
         self.script = script
         self.spoke_last: str | None = None

@@ -10,8 +10,8 @@ from ballast.api import BalancingPolicy
 from ballast.api.gate import GateSpec
 from ballast.controller.switch import COMPARE_SECONDS, MOST_NAMESPACES, Switch, Wanted, wanted
 from ballast.kube.document import text
+from tests.apiserver import Answer, scripted
 from tests.unit.kube.builders import CREATED_AT
-from tests.unit.kube.scripted import Answer, scripted
 
 NAMESPACES = {"analytics": {"team": "a"}, "etl": {"team": "b"}, "web": {}}
 

@@ -11,9 +11,9 @@ import pytest
 
 from ballast.controller.viewer import NoPolicyError, NoSuchPolicyError, View, Viewer, look
 from ballast.model import Snapshot
+from tests.apiserver import Answer, ApiServer, Asked, scripted
 from tests.unit.controller.stage import NAMESPACES, NOW
 from tests.unit.kube.builders import GATE, driver, executor, node, pod
-from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 IMPOSSIBLE = {"schedule": "0 8 * * *", "timeZone": "Mars/Olympus"}
@@ -30,7 +30,7 @@ PODS = [executor(1, node="node-1"), executor(2, gates=[GATE])]
 
 
 @contextmanager
-def cluster(*policies: JSON, pods: Sequence[JSON] = PODS, no_volumes: bool = False) -> Iterator[Scripted]:
+def cluster(*policies: JSON, pods: Sequence[JSON] = PODS, no_volumes: bool = False) -> Iterator[ApiServer]:
     """Answers as its Prometheus, too: with no series."""
     lists: dict[str, list[JSON]] = {
         "balancingpolicies": list(policies),

@@ -31,8 +31,8 @@ from ballast.kube.actions import (
 from ballast.kube.client import Limits
 from ballast.kube.pods import held
 from ballast.model import DEFAULT_LEVELS, Level, Levels, Location, Pin, Placement, Reason
+from tests.apiserver import Answer, Asked, scripted
 from tests.unit.kube.builders import GATE, executor, expression, required
-from tests.unit.kube.scripted import Answer, Asked, scripted
 
 OK = Answer()
 STALE = Answer(422, {"message": "the server rejected our request due to an error in our request", "details": {}})

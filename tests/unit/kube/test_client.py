@@ -25,7 +25,7 @@ from ballast.kube.errors import (
     Unavailable,
 )
 from ballast.kube.kinds import EXECUTOR_MOVE, NODE, POD
-from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
+from tests.apiserver import Answer, Asked, kubeconfig, scripted
 
 OK = Answer(body={"metadata": {"name": "p"}})
 BUSY = Answer(429, {"message": "too many requests"}, {"Retry-After": "2"})

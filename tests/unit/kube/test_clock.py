@@ -14,7 +14,7 @@ from ballast.kube.clock import TOLERANCE_SECONDS, ServerClock
 from ballast.kube.connection import Connection
 from ballast.kube.kinds import POD
 from ballast.moves.arriving import CLOCK_SKEW_SECONDS
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
+from tests.apiserver import Answer, kubeconfig, scripted
 
 NOW = 1_700_000_000.0
 HOUR_SECONDS = 3600.0

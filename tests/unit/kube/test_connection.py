@@ -10,7 +10,7 @@ from ballast.kube.client import Client
 from ballast.kube.connection import Connection, proxy_for
 from ballast.kube.errors import NotConnected
 from ballast.kube.kinds import NODE
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
+from tests.apiserver import Answer, kubeconfig, scripted
 
 INSIDE = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

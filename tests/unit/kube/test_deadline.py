@@ -16,7 +16,7 @@ from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.errors import AnswerTooLong, KubeError, Unavailable
 from ballast.kube.kinds import POD
-from tests.unit.kube.scripted import kubeconfig
+from tests.apiserver import kubeconfig
 
 READ_SECONDS = 0.2
 ANSWER_SECONDS = 0.4

@@ -15,7 +15,7 @@ from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, QueuedEventRecorder, Regarding, _shortened
 from ballast.kube.kinds import NODE, POD
-from tests.unit.kube.scripted import Answer, Asked, scripted
+from tests.apiserver import Answer, Asked, scripted
 
 OK = Answer(201)
 BUSY = Answer(429, {"message": "limit reached on type Namespace"}, {"Retry-After": "2"})

@@ -17,9 +17,9 @@ from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection, Tls
 from ballast.kube.errors import NotConnected, Unavailable
 from ballast.kube.kinds import NODE
+from tests.apiserver import Answer, ApiServer, scripted
 from tests.testbed.kubeconfig import by_certificate
 from tests.testbed.pki import Pki
-from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 PLUGIN = """#!/bin/sh
 echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "of a plugin"}}'
@@ -182,7 +182,7 @@ def test_a_file_that_is_no_kubeconfig_is_refused(text: str, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def secure(pki: Pki) -> Iterator[Scripted]:
+def secure(pki: Pki) -> Iterator[ApiServer]:
     """A server that wants a client's certificate."""
     context = pki.apiserver.server_context()
     context.load_verify_locations(pki.cluster_ca.files.certificate)
@@ -192,7 +192,7 @@ def secure(pki: Pki) -> Iterator[Scripted]:
 
 
 def test_a_client_certificate_in_the_file_is_shown_and_the_servers_checked(
-    secure: Scripted, pki: Pki, tmp_path: Path
+    secure: ApiServer, pki: Pki, tmp_path: Path
 ) -> None:
     text = by_certificate(server=secure.url, ca=pki.cluster_ca.files.certificate, client=pki.admin)
     (tmp_path / "config").write_text(text)
@@ -221,7 +221,7 @@ def test_keys_that_the_file_holds_are_in_private_files_until_the_process_ends(pk
     ("name", "passes"), [("kubernetes.default.svc", True), ("elsewhere.example", False)], ids=["its own", "another's"]
 )
 def test_the_name_that_the_file_expects_is_looked_for_in_the_servers_certificate(
-    name: str, secure: Scripted, pki: Pki, tmp_path: Path, *, passes: bool
+    name: str, secure: ApiServer, pki: Pki, tmp_path: Path, *, passes: bool
 ) -> None:
     text = by_certificate(server=secure.url, ca=pki.cluster_ca.files.certificate, client=pki.admin)
     config = yaml.safe_load(text)
@@ -234,7 +234,9 @@ def test_the_name_that_the_file_expects_is_looked_for_in_the_servers_certificate
 
 
 @pytest.mark.parametrize("client", ["admin", "etcd"])
-def test_no_request_passes_with_the_wrong_certificates(client: str, secure: Scripted, pki: Pki, tmp_path: Path) -> None:
+def test_no_request_passes_with_the_wrong_certificates(
+    client: str, secure: ApiServer, pki: Pki, tmp_path: Path
+) -> None:
     wrong_server = client == "admin"
     authority = pki.etcd_ca if wrong_server else pki.cluster_ca
     text = by_certificate(server=secure.url, ca=authority.files.certificate, client=getattr(pki, client))

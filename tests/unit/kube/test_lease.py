@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ballast.kube.document import micro_text
 from ballast.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from ballast.kube.lease import Election, LeaseSettings, ObservedLease, Step, decide, lease_is_stale, somebody_leads
+from tests.apiserver import Answer, scripted
 from tests.unit.kube.builders import CREATED_AT
-from tests.unit.kube.scripted import Answer, scripted
 
 JSON = dict[str, Any]
 SETTINGS = LeaseSettings.of_duration(6.0, namespace="ballast-system", name="ballast", identity="one")

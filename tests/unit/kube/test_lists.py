@@ -11,7 +11,7 @@ from ballast.kube.answer import LONGEST_PAGE_BYTES
 from ballast.kube.errors import AnswerTooLong, Gone
 from ballast.kube.kinds import POD
 from ballast.kube.objects import Query, read_list
-from tests.unit.kube.scripted import Answer, Asked, scripted
+from tests.apiserver import Answer, Asked, scripted
 
 EXPIRED = Answer(410, {"message": "the provided continue parameter is too old"})
 

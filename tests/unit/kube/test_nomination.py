@@ -11,8 +11,8 @@ from ballast.kube.actions import Changed, Refused, Vanished
 from ballast.kube.client import Limits
 from ballast.kube.nomination import Cleared, Nominated, clear_nomination, nominate
 from ballast.kube.pods import Pod, PodReader
+from tests.apiserver import Answer, scripted
 from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, executor
-from tests.unit.kube.scripted import Answer, scripted
 
 ONCE = Limits(attempts=1)
 NAMED = {"nominatedNodeName": "n1"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ballast.kube.errors import Conflict
 from ballast.kube.kinds import EXECUTOR_MOVE, POD
 from ballast.kube.objects import delete_object, difference, ensure_created, write_status
-from tests.unit.kube.scripted import Answer, scripted
+from tests.apiserver import Answer, scripted
 
 JSON = dict[str, Any]
 

@@ -16,10 +16,10 @@ from ballast.kube.connection import Connection
 from ballast.kube.errors import Gone, Invalid, KubeError, NotConnected, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.stream import Stream
+from tests.apiserver import Answer, kubeconfig, scripted
 from tests.loopback import Handler, Server
 from tests.testbed.kubeconfig import by_certificate
 from tests.testbed.pki import Pki
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 ADDED = b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}'
 BOOKMARK = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}'

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.kube.scripted import Asked
-from tests.unit.kube.strict import objections
+from tests.apiserver import Asked
+from tests.apiserver.strict import objections
 
 JSON = dict[str, Any]
 MOVES = "/apis/ballast.dev/v1alpha1/namespaces/ns/executormoves"

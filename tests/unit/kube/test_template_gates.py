@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ballast.kube.template_gates import TemplateGates, gated_pods, template_gates
+from tests.apiserver import Answer, Asked, scripted
 from tests.unit.kube.builders import GATE, driver, executor
-from tests.unit.kube.scripted import Answer, Asked, scripted
 
 JSON = dict[str, Any]
 BY_TEMPLATE: JSON = {"fieldsV1": {"f:spec": {"f:schedulingGates": {'k:{"name":"ballast.dev/placement"}': {}}}}}

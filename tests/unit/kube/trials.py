@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ballast.kube.client import Limits
 from ballast.kube.document import JSON
 from ballast.kube.informer import Informer, Store, Timing
 from ballast.kube.kinds import POD
 from ballast.kube.objects import Query
+from tests.apiserver import ApiServer, Fault, serving
 from tests.testbed.waiting import wait_until
-from tests.unit.kube.faulty import Fault, FaultyServer, faulty_server
 
 TIMING = Timing(
     connect_seconds=2.0,
@@ -43,12 +44,12 @@ class Recovery:
 
 def recoveries(folder: Path, chance: random.Random) -> list[Recovery]:
     """One informer that meets every fault, in a random order, while pods change. Raises when it does not recover."""
-    with faulty_server() as server:
+    with serving(ApiServer(bookmark_seconds=0.2)) as server:
         store: Store[JSON] = Store(lambda pod: pod, lambda _before, _after: None)
-        client = server.client(folder)
+        client = server.client(folder, Limits(connect_seconds=2.0, read_seconds=2.0, attempts=1))
         informer = Informer(client, Query(POD), store, monotonic=time.monotonic, timing=TIMING, chance=chance)
         for number in range(PODS):
-            server.put(f"pod-{number}")
+            _put(server, f"pod-{number}")
         informer.start()
         try:
             _await_complete(server, store, "at first")
@@ -71,28 +72,37 @@ def burners(count: int) -> Iterator[None]:
             each.wait()
 
 
-def _struck(server: FaultyServer, store: Store[JSON], fault: Fault, chance: random.Random) -> Recovery:
+def _struck(server: ApiServer, store: Store[JSON], fault: Fault, chance: random.Random) -> Recovery:
     _change(server, chance)
-    asked = len(server.requests)
+    asked = len(server.asked)
     struck = time.monotonic()
     server.strike(fault, further=chance.randint(0, 2))
     _change(server, chance)
     _await_complete(server, store, fault.value)
     complete = time.monotonic()
-    return Recovery(fault, server.requests[asked][0] - struck, complete - struck)
+    return Recovery(fault, server.asked[asked].at - struck, complete - struck)
 
 
-def _change(server: FaultyServer, chance: random.Random) -> None:
+def _put(server: ApiServer, uid: str) -> None:
+    server.put("pods", {"metadata": {"uid": uid, "name": uid, "namespace": "ns"}, "spec": {}})
+
+
+def versions(server: ApiServer) -> dict[str, int]:
+    """What a complete store has: versions by uid."""
+    return {each["metadata"]["uid"]: int(each["metadata"]["resourceVersion"]) for each in server.all("pods")}
+
+
+def _change(server: ApiServer, chance: random.Random) -> None:
     for _ in range(_CHANGES):
         uid = f"pod-{chance.randrange(2 * PODS)}"
         if chance.random() < 0.3:
-            server.remove(uid)
+            server.remove("pods", uid, "ns")
         else:
-            server.put(uid)
+            _put(server, uid)
 
 
-def _await_complete(server: FaultyServer, store: Store[JSON], what: str) -> None:
+def _await_complete(server: ApiServer, store: Store[JSON], what: str) -> None:
     def complete() -> bool:
-        return {uid: store.version(uid) for uid in store.uids()} == server.versions
+        return {uid: store.version(uid) for uid in store.uids()} == versions(server)
 
     wait_until(complete, what=f"complete again after: {what}", timeout_seconds=_GIVE_UP_SECONDS, poll_seconds=0.02)
