@@ -157,8 +157,8 @@ class Store:
         limit = int(query.get("limit") or 0) or len(keys)
         metadata: JSON = {"resourceVersion": str(version)}
         if keys[limit:]:
-            token = json.dumps([version, *keys[limit - 1]]).encode()
-            metadata["continue"] = base64.urlsafe_b64encode(token).decode()
+            position = json.dumps([version, *keys[limit - 1]]).encode()
+            metadata["continue"] = base64.urlsafe_b64encode(position).decode()
             if not (query.get("labelSelector") or query.get("fieldSelector")):
                 metadata["remainingItemCount"] = len(keys) - limit
         return {"kind": "List", "metadata": metadata, "items": [found[place.plural, *key] for key in keys[:limit]]}

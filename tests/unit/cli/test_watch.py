@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from tests.apiserver import Answer, Asked, kubeconfig, scripted
+from tests.apiserver import Answer, Asked, Watch, kubeconfig, scripted
 
 POLICY = {
     "apiVersion": "ballast.dev/v1alpha1",
@@ -31,25 +31,8 @@ EXECUTOR = {
 }
 NODE = {"metadata": {"name": "n1", "uid": "n1"}, "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi"}}}
 NAMESPACE = {"metadata": {"name": "analytics", "uid": "ns"}}
-LISTS = {"/namespaces": NAMESPACE, "/balancingpolicies": POLICY, "/pods": EXECUTOR, "/nodes": NODE}
+OBJECTS = {"namespaces": NAMESPACE, "balancingpolicies": POLICY, "pods": EXECUTOR, "nodes": NODE}
 LOOKS = 2
-
-
-class Cluster:
-    """Answers LISTs, and tells when the policies have been listed often enough."""
-
-    def __init__(self) -> None:
-        self.looks, self.seen = 0, Event()
-
-    def __call__(self, asked: Asked) -> Answer:
-        path = asked.path.partition("?")[0]
-        found = [item for ending, item in LISTS.items() if path.endswith(ending)]
-        if "/leases" in path and path.rpartition("/")[2] != "leases":
-            return Answer(404)
-        self.looks += path.endswith("/balancingpolicies")
-        if self.looks > LOOKS:
-            self.seen.set()
-        return Answer(body={"metadata": {"resourceVersion": "1"}, "items": found})
 
 
 @pytest.fixture
@@ -72,9 +55,19 @@ def interruptible() -> Iterator[None]:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_ctrl_c_ends_it_without_an_error(tmp_path: Path, command: list[str], words: str) -> None:
-    cluster = Cluster()
+    seen, looks = Event(), 0
+
+    def answer(asked: Asked) -> Answer | Watch:
+        nonlocal looks
+        looks += asked.route.endswith("/balancingpolicies")
+        if looks > LOOKS:
+            seen.set()
+        return server.respond(asked)
+
     with scripted() as server:
-        server.by = cluster
+        server.by = answer
+        for plural, found in OBJECTS.items():
+            server.put(plural, found)
         options = ["--watch", "--every", "0.5", "--kubeconfig", str(kubeconfig(tmp_path, server.url))]
         with subprocess.Popen(
             [sys.executable, "-m", "ballast", *command, *options],
@@ -83,7 +76,7 @@ def test_ctrl_c_ends_it_without_an_error(tmp_path: Path, command: list[str], wor
             text=True,
         ) as process:
             try:
-                assert cluster.seen.wait(timeout=60.0), "it never looked again"
+                assert seen.wait(timeout=60.0), "it never looked again"
                 process.send_signal(signal.SIGINT)
                 out, err = process.communicate(timeout=60.0)
             finally:

@@ -317,6 +317,8 @@ def test_where_kube_scheduler_binds_no_executor_that_ballast_placed_no_other_is_
     time = Time(1000.0)
 
     def nominated() -> set[str]:
+        """By a reconcile that finds the executors at their gates."""
+        found.put("pods", *(executor(1, application=team, namespace=team, gates=[GATE]) for team in TEAMS))
         script.asked.clear()
         reconciler.run()
         paths = {asked.path.split("?")[0] for asked in script.writes if "/pods/" in asked.path}
