@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ EXECUTOR = {
 }
 NODE = {"metadata": {"name": "n1", "uid": "n1"}, "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi"}}}
 NAMESPACE = {"metadata": {"name": "analytics", "uid": "ns"}}
-OBJECTS = {"namespaces": NAMESPACE, "balancingpolicies": POLICY, "pods": EXECUTOR, "nodes": NODE}
+OBJECTS: dict[str, dict[str, Any]] = {"namespaces": NAMESPACE, "balancingpolicies": POLICY, "pods": EXECUTOR, "nodes": NODE}
 LOOKS = 2
 
 
