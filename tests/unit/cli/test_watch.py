@@ -32,7 +32,12 @@ EXECUTOR = {
 }
 NODE = {"metadata": {"name": "n1", "uid": "n1"}, "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi"}}}
 NAMESPACE = {"metadata": {"name": "analytics", "uid": "ns"}}
-OBJECTS: dict[str, dict[str, Any]] = {"namespaces": NAMESPACE, "balancingpolicies": POLICY, "pods": EXECUTOR, "nodes": NODE}
+OBJECTS: dict[str, dict[str, Any]] = {
+    "namespaces": NAMESPACE,
+    "balancingpolicies": POLICY,
+    "pods": EXECUTOR,
+    "nodes": NODE,
+}
 LOOKS = 2
 
 
