@@ -62,7 +62,7 @@ class ApiServer(Store):
     """So many requests more are met by the fault."""
 
     def __post_init__(self) -> None:
-        self.by = self.respond
+        self.by = self._prepared if self.answers else self.respond
 
     @property
     def writes(self) -> list[Asked]:
@@ -101,9 +101,10 @@ class ApiServer(Store):
             method, _, path = ending.rpartition(" ")
             if asked.route.endswith(path) and method in ("", asked.method):
                 return refusal
-        if self.answers:
-            return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return self.by(asked)
+
+    def _prepared(self, _: Asked) -> Answer:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def respond(self, asked: Asked) -> Answer | Watch:
         """From the store."""
