@@ -5,16 +5,11 @@ RUN := .venv/bin/python
 # What is long, random or needs a quiet machine is left to `make soak`.
 TEST := $(RUN) -m pytest -m "not soak"
 BENCH ?= all
-# It takes all of the machine from whatever runs next to it.
-STARVED := tests/cluster/test_operator_starved.py
-# What a running stream is measured by: it must not wait for the CPU of others.
-TIMED := tests/spark/test_size.py
-# Whole files, in the order of tests/conftest.py.
-BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
-CORE := controller kube prometheus model placement shedding grouping sizing moves planner simulation
+# Printed after each stage of `make test`.
+TIMED = TIMEFORMAT="== $@: %0R s"; time
 
-.PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison dependencies generate format image clean
-# The steps of `test` share the machine, and what some of them measure is time.
+.PHONY: help setup demo backtest quick test check unit spark cluster soak bench comparison dependencies generate format image clean
+# The stages of `test` use both cores each.
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -30,34 +25,29 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 backtest: setup ## Run history, backtest and recommendation on two days of a described pool
 	@$(RUN) -m examples.backtest
 
-test: setup check unit spark cluster e2e ## Run every test and check
+test: setup check unit spark cluster ## Run every test and check that a change must pass: 15 minutes on two quiet cores
 
 check: ## Format, lint, types, layers, prose and generated files
 	@scripts/setup.sh --python-only
 	@test ! -e operator/__init__.py || { echo "operator/__init__.py hides the standard library's: delete it"; exit 1; }
-	@.venv/bin/ruff format --check operator tests benchmarks examples
-	@.venv/bin/ruff check operator tests benchmarks examples
-	@.venv/bin/mypy operator tests benchmarks examples
-	@.venv/bin/lint-imports
-	@$(RUN) -m tests.prose
-	@.venv/bin/ballast crds --check
+	@$(TIMED) { .venv/bin/ruff format --check operator tests benchmarks examples && \
+	  .venv/bin/ruff check operator tests benchmarks examples && \
+	  .venv/bin/mypy operator tests benchmarks examples && \
+	  .venv/bin/lint-imports && \
+	  $(RUN) -m tests.prose && \
+	  .venv/bin/ballast crds --check; }
 
-unit: ## Run the tests that need no control plane, and see that they take the core's branches
-	@$(TEST) -n auto --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors \
-	  $(CORE:%=--ignore=tests/unit/%)
-	@$(RUN) -m tests.core_coverage $(CORE)
-	@$(TEST) -n auto tests/pages
+unit: ## Run the tests that need no control plane
+	@$(TIMED) $(TEST) -n 2 --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors tests/pages
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
-	@$(TEST) $(BY_FILE) tests/spark --ignore=$(TIMED)
-	@$(TEST) $(TIMED)
+	@$(TIMED) $(TEST) tests/spark
 
-cluster: ## Run the tests against the real API server
-	@$(TEST) -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
-	@$(TEST) $(STARVED)
+cluster: ## Run the tests against a real control plane, with real Spark executors where they matter
+	@$(TIMED) $(TEST) -n 2 --dist loadfile tests/testbed tests/cluster tests/faults tests/e2e
 
-e2e: ## Run the tests with real Spark executors
-	@$(TEST) tests/e2e
+soak: setup ## Run what takes long, is random or needs a quiet machine, and print a table (hours); one part: make soak PART=e2e
+	@$(RUN) -m tests.soak $(PART)
 
 bench: setup ## Run all benchmarks, or one: make bench BENCH=planner
 	@$(RUN) -m benchmarks $(BENCH)

@@ -1,4 +1,4 @@
-"""What the operator decides and does, one structured line each in the log. docs/logs.md lists them.
+"""What the operator decides and does, one structured line each in the log. docs/observability.md lists them.
 
 A line has the stable word of its kind as `event`, and the keys of that kind.
 """
