@@ -119,7 +119,7 @@ _DETAILS = frozenset(
         "sizer",
     )
 )
-"""Tags next to `gc` whose lines tell more of an event that has a line of its own, or of the start."""
+"""Tags next to `gc` whose lines tell more of an event with another line, or of the start."""
 _KNOWN = re.compile(
     r"^(?:GC\(\d+\) )?(?:[YyOo]: )?(?:"
     r"(?:Pause|Garbage Collection|Minor Collection|Major Collection)\b(?!.*(?:ms|%\))$)"

@@ -293,8 +293,8 @@ def _memory(maker: _Maker) -> None:
         if not maker.has("steadyOldBytes"):
             none = declared(0.0, "B", "the log shows an empty old generation")
             maker.made["steadyOldBytes"] = Variable("steadyOldBytes", none)
-        formula, of = "the larger of 2 × steadyOldBytes and 1.5 × newGenerationBytes", _OLD
-        maker.add("oldGenerationBytes", "B", formula, _old, *of)
+        formula = "the larger of 2 × steadyOldBytes and 1.5 × newGenerationBytes"
+        maker.add("oldGenerationBytes", "B", formula, _old, *_OLD)
         formula = "newGenerationBytes + oldGenerationBytes, in steps of 256 MiB, below 32 GiB"
         of: tuple[str, ...] = ("newGenerationBytes", "oldGenerationBytes")
         if maker.has("occupiedBytes"):
