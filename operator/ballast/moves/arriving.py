@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ballast.model import MovePhase, Phase
-from ballast.moves.state import MoveReason, MoveState, Replacement, elsewhere
+from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Replacement, elsewhere
 from ballast.moves.step import (
     ClearNomination,
     DeleteUnscheduled,
@@ -104,6 +104,7 @@ def _settle(at: Situation, pod: Pod, claim: Replacement) -> Step:
     arrived = replace(claim, node=where, pinned=pod.pinned)
     arrived = replace(arrived, displaced=_displaced(at, arrived))
     timings = replace(at.move.timings, settling_at=since)
+    before = at.move.before if where == at.move.destination else _before_on(at, where)
     return enter(
         at,
         MovePhase.SETTLING,
@@ -111,7 +112,13 @@ def _settle(at: Situation, pod: Pod, claim: Replacement) -> Step:
         f"{pod.name} runs on {where}{elsewhere(at.move, arrived)}; judged after {at.settings.settle_seconds:.0f} s",
         replacement=arrived,
         timings=timings,
+        before=before,
     )
+
+
+def _before_on(at: Situation, node: str) -> MoveMetrics:
+    """What the move is judged by if its replacement runs on this node."""
+    return replace(at.move.before, cold_score=at.facts.scores.get(node))
 
 
 def _displaced(at: Situation, arrived: Replacement) -> bool:
@@ -142,8 +149,7 @@ def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
     node = revalidation.destination or at.move.destination
     if node != at.move.destination:
         message = f"{pod.name} goes to {node}: {at.move.destination} has no room left"
-        before = replace(at.move.before, cold_score=at.facts.scores.get(node))
-        return announce(at, MoveReason.PLACING, message, target=node, before=before)
+        return announce(at, MoveReason.PLACING, message, target=node, before=_before_on(at, node))
     pin = PinReplacement(pod.name, pod.uid, node, at.settings.pin)
     return do(at, pin, until=held_until)
 

@@ -325,6 +325,14 @@ def test_a_replacement_on_another_node_has_lost_its_place_if_there_is_no_room_th
     assert found.replacement.displaced is ("another pod" in words)
 
 
+@pytest.mark.parametrize(("node", "score"), [("cold", 10.0), ("mild", 85.0)])
+def test_a_replacement_is_judged_by_the_node_that_it_runs_on(node: str, score: float) -> None:
+    """From one hot node to another, the gap seemed to have narrowed by all that the destination was colder."""
+    move = replace(claiming(), before=MoveMetrics(hot_score=90.0, cold_score=10.0))
+    found = step(move, after(newcomer(Phase.RUNNING, node=node, pinned=True), scores={"cold": 12.0, "mild": 85.0}))
+    assert found.move.before == MoveMetrics(hot_score=90.0, cold_score=score)
+
+
 @pytest.mark.parametrize(
     ("node", "words"),
     [
