@@ -246,14 +246,15 @@ def _waiting_since(gated: Iterable[Executor]) -> dict[str, float]:
 def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:
     """The gated executors that this pass decides about, and those that a move may be waiting for.
 
-    A move pins the replacement that it has recognized by itself, so that one is in neither list; until it has, none
-    of its kind is given away. Beyond the gate timeout every executor is this pass's business.
+    A move pins the replacement that it has recognized by itself, so that one is in neither list; until it has one
+    that is still there, none of its kind is given away. Beyond the gate timeout every executor is this pass's business.
     """
     claimed = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
+    there = {executor.uid for executor in snapshot.executors if executor.phase is not Phase.ENDED}
     expecting = {
         (move.namespace, move.application, move.resource_profile)
         for move in snapshot.moves
-        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid is None
+        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid not in there
     }
     free: list[Executor] = []
     awaited: list[Executor] = []
