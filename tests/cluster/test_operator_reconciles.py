@@ -25,6 +25,7 @@ from tests.cluster.controller.pool import (
     ZONE_LABEL,
     Pool,
     pool,
+    preferred_labels,
     required_labels,
     zones,
 )
@@ -75,6 +76,7 @@ def test_who_cannot_run_at_its_place_is_placed_again_and_then_let_go(installed: 
         with life(installed, clock) as operator:
             last = _released(driver, operator)
             assert required_labels(last) == {}
+            assert preferred_labels(last)[ZONE_LABEL] == ["a"]
             _await_unschedulable(mine, last)
             clock.ahead_seconds += PATIENCE_SECONDS
             operator.reconciler.run()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ballast.model import MovePhase, Phase
+from ballast.model import MovePhase, Phase, Pin
 from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Replacement, elsewhere
 from ballast.moves.step import (
     ClearNomination,
@@ -30,7 +30,7 @@ from ballast.moves.step import (
 )
 
 MAX_ATTEMPTS = 3
-"""Replacements deleted because their pin could not be met; the next one is released unpinned."""
+"""Replacements deleted because their pin could not be met; the place of the next one is preferred."""
 UNSCHEDULABLE_SECONDS = 15.0
 """How long a pinned pod may stay unschedulable: kube-scheduler retries within seconds when a node gets room."""
 NOMINATED_SECONDS = 5.0
@@ -143,15 +143,15 @@ def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
         return overdue or wait(at, _deadline(at))
     held_until = max(pod.gate_since, claim.claimed_at or pod.gate_since) + PIN_SECONDS
     revalidation = at.facts.revalidation
-    unpinned = at.move.attempts >= MAX_ATTEMPTS or revalidation.refusal is not None or at.facts.pin_refused
+    unpinned = revalidation.refusal is not None or at.facts.pin_refused
     if unpinned or at.now >= held_until:
         return do(at, ReleaseUnpinned(pod.name, pod.uid))
     node = revalidation.destination or at.move.destination
     if node != at.move.destination:
         message = f"{pod.name} goes to {node}: {at.move.destination} has no room left"
         return announce(at, MoveReason.PLACING, message, target=node, before=_before_on(at, node))
-    pin = PinReplacement(pod.name, pod.uid, node, at.settings.pin)
-    return do(at, pin, until=held_until)
+    pin = Pin.NONE if at.move.attempts >= MAX_ATTEMPTS else at.settings.pin
+    return do(at, PinReplacement(pod.name, pod.uid, node, pin), until=held_until)
 
 
 def _schedule(at: Situation, pod: Pod) -> Step:

@@ -80,7 +80,7 @@ def tried_lately(memory: Memory, now: float) -> frozenset[Key]:
 
 
 def given_up(memory: Memory, now: float) -> frozenset[Key]:
-    """Components whose executors are released unpinned for now."""
+    """Components whose executors' places are preferred for now, not required."""
     return frozenset(key for key, each in _remembered(memory, now).items() if each.count >= MOST_ATTEMPTS)
 
 

@@ -249,7 +249,12 @@ STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
         ),
         pytest.param(claiming(), after(newcomer(), pin_refused="empty term"), UNPINNED, id="or it can't be pinned"),
         pytest.param(claiming(claimed=11), after(newcomer(gate_since=NOW - 11)), UNPINNED, id="or was held too long"),
-        pytest.param(claiming(attempts=MAX_ATTEMPTS), after(newcomer()), UNPINNED, id="or was placed again too often"),
+        pytest.param(
+            claiming(attempts=MAX_ATTEMPTS),
+            after(newcomer()),
+            replace(PLACED, pin=Pin.NONE),
+            id="its place is preferred if others could not run there several times",
+        ),
         pytest.param(
             claiming(reason=MoveReason.DISCARDING), after(STUCK), DISCARDED, id="an unschedulable one is deleted"
         ),
