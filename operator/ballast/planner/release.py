@@ -103,13 +103,18 @@ def _patience_seconds(executor: Executor) -> float:
 
 
 def _waits(executor: Executor, now: float, seconds: float) -> bool:
-    """Whether it has been unschedulable in its place for so long."""
+    """Whether it has been unschedulable in its place for so long.
+
+    Its condition goes on saying so once kube-scheduler has a node for it, and waits for its volume or for pods that it
+    preempts there.
+    """
     since = executor.unschedulable_since
     return (
         executor.pinned
         and executor.enforced
         and executor.phase is Phase.PENDING
         and executor.node is None
+        and not executor.room_kept
         and since is not None
         and now - since >= seconds
     )

@@ -179,6 +179,7 @@ def test_it_is_deleted_with_a_reason() -> None:
         {"node": "n1"},
         {"unschedulable_since": None},
         {"unschedulable_since": SINCE + 1},
+        {"room_kept": True},
     ],
 )
 def test_others_are_left_alone(changes: dict[str, Any]) -> None:
