@@ -15,7 +15,8 @@ from ballast.controller.cluster_view import ClusterView
 from ballast.controller.context import Context
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube import names
-from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
+from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY, Kind
+from ballast.moves.arriving import NOMINATED_SECONDS
 from ballast.planner.release import BARRED_SECONDS, MOST_ATTEMPTS
 from tests.cluster.chart.installation import NAMESPACE, Installation
 from tests.cluster.controller.hand import AGE_SECONDS, Clock, FakeFigures, Hand, hand
@@ -25,6 +26,7 @@ from tests.cluster.controller.pool import (
     ZONE_LABEL,
     Pool,
     pool,
+    preferred_labels,
     required_labels,
     zones,
 )
@@ -75,12 +77,62 @@ def test_who_cannot_run_at_its_place_is_placed_again_and_then_let_go(installed: 
         with life(installed, clock) as operator:
             last = _released(driver, operator)
             assert required_labels(last) == {}
+            assert preferred_labels(last)[ZONE_LABEL] == ["a"]
             _await_unschedulable(mine, last)
             clock.ahead_seconds += PATIENCE_SECONDS
             operator.reconciler.run()
         assert [pod["metadata"]["uid"] for pod in driver.pods()] == [last["metadata"]["uid"]]
         assert len(mine.events("PlacedAgain")) == 1
         assert len(mine.events("TooManyAttempts")) == 1
+
+
+def test_an_executor_that_waits_for_a_volume_after_it_was_refused_is_not_deleted(installed: Installation) -> None:
+    """Its condition goes on saying that it is unschedulable. Only its nomination, by kube-scheduler, tells."""
+    clock = Clock()
+    with pool(installed.testbed, "late", zones(1)) as mine:
+        mine.policy()
+        mine.testbed.apply(_UNPROVIDED)
+        volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": "late"}}]
+        early = mine.executor(1, volumes=volumes)
+        with life(installed, clock) as operator:
+
+            def refused() -> JSON | None:
+                operator.reconciler.run()
+                pod = mine.pod("spark-1-exec-1")
+                return pod if _is_unschedulable(pod) else None
+
+            assert required_labels(wait_until(refused, what="it is refused")) == {ZONE_LABEL: ["a"]}
+            clock.ahead_seconds += NOMINATED_SECONDS
+
+            def not_nominated() -> bool:
+                operator.reconciler.run()
+                return _nominated(mine, early) is None
+
+            wait_until(not_nominated, what="Ballast's nomination, if there is one, is cleared")
+            claim = {"storageClassName": "unprovided", "resources": {"requests": {"storage": "1Gi"}}}
+            mine.apply(_CLAIM, "late", {"accessModes": ["ReadWriteOnce"], **claim})
+            node = wait_until(lambda: _nominated(mine, early), what="kube-scheduler waits for its volume")
+            assert _is_unschedulable(mine.pod("spark-1-exec-1"))
+            clock.ahead_seconds += PATIENCE_SECONDS
+            operator.reconciler.run()
+        assert mine.pod("spark-1-exec-1")["metadata"]["uid"] == early["metadata"]["uid"]
+        assert _nominated(mine, early) == node
+        assert mine.events("PlacedAgain") == []
+
+
+_CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+_UNPROVIDED: JSON = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "unprovided"},
+    "provisioner": "example.com/never",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def _nominated(mine: Pool, pod: JSON) -> str | None:
+    found: str | None = mine.pod(pod["metadata"]["name"])["status"].get("nominatedNodeName")
+    return found
 
 
 _WITH_PORT: JSON = {
@@ -111,11 +163,13 @@ def _released(driver: Driver, operator: Hand) -> JSON:
 
 
 def _await_unschedulable(mine: Pool, pod: JSON) -> None:
-    def look() -> bool | None:
-        conditions = mine.pod(pod["metadata"]["name"])["status"].get("conditions") or ()
-        return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions) or None
+    name = pod["metadata"]["name"]
+    wait_until(lambda: _is_unschedulable(mine.pod(name)), what="kube-scheduler finds no node")
 
-    wait_until(look, what="kube-scheduler finds no node")
+
+def _is_unschedulable(pod: JSON) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)
 
 
 def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installation) -> None:

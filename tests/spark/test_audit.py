@@ -116,6 +116,30 @@ def test_a_sink_that_drops_one_record_is_found_and_the_record_named(
     )
 
 
+def test_a_micro_batch_that_a_sink_loses_after_it_was_checked_is_found_when_it_is_checked_again(
+    audit: Audit, records: DataFrame, tmp_path: Path, spark: SparkSession
+) -> None:
+    out = tmp_path / "out"
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.withColumn("batch", f.lit(number)).write.mode("append").partitionBy("batch").parquet(str(out))
+
+    def check() -> None:
+        audit.delivered(
+            spark.read.parquet(str(out)), "delivered", id="id", batch="batch", query="clicks", after="written"
+        )
+
+    source = audit.stage(records, "source", id="id")
+    ran(source, tmp_path, audit.sink(write, "written", id="id"))
+    check()
+    assert audited(tmp_path).code == 0
+    shutil.rmtree(out / "batch=1")
+    check()
+    ended = audited(tmp_path)
+    assert ended.code == 1
+    assert "written emitted 100, delivered consumed 0: 100 missing" in ended.out
+
+
 def test_declarations_that_can_t_be_audited_are_refused(audit: Audit, records: DataFrame) -> None:
     source = audit.stage(records, "source", id="id")
     for name, wrong, words in (

@@ -48,8 +48,10 @@ meanwhile, and a user may create thousands that find no room.
 _LONGEST_REASON_CHARACTERS = 300
 """A namespace's webhook may answer anything."""
 
-_REFUSED_SECONDS = 600.0
-"""Until nominations are tried again after all of a set were refused, as they are where the right is missing."""
+_REFUSED_SECONDS = 30.0
+"""Until nominations are tried again after all of a set were refused, as they are where the right is missing. No longer:
+after an API server restart it refuses them, too.
+"""
 
 _Done = tuple[actions.Release, actions.ReleaseOutcome]
 

@@ -121,7 +121,7 @@ def note_releases(policy: str, releases: Iterable[Outcome]) -> list[str]:
 
 def _has_place(placement: Placement, outcome: actions.Released) -> bool:
     """By preference alone, too, where the policy or the pod wants no more than that."""
-    preferred = placement.node is not None and outcome.reason is None
+    preferred = placement.node is not None and outcome.reason in (None, placement.reason)
     return (preferred or outcome.pin is not Pin.NONE) and placement.reason is not Reason.POOL_FULL
 
 

@@ -13,7 +13,7 @@ from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON
-from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, TooLarge, Unavailable
+from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, TooLarge, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.pods import Held, Pod, held
 from ballast.model import Levels, Pin, Placement, Reason
@@ -106,10 +106,15 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
                 return fresh
             current = fresh
         except KubeError as error:
-            return Refused(error.message, unacceptable=not error.of_server)
+            return Refused(error.message, unacceptable=not (error.of_server or _lacks_right(error)))
         else:
             return Released(patch.pin, patch.reason)
     return Changed("it changes faster than it can be patched")
+
+
+def _lacks_right(error: KubeError) -> bool:
+    """Rights do not depend on what is written. After an API server restart it may not know them yet."""
+    return isinstance(error, Forbidden) and error.of_rights
 
 
 def _of_any_version(order: Release, pod: Held, patch: ReleasePatch) -> list[JSON]:

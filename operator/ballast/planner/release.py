@@ -80,7 +80,7 @@ def tried_lately(memory: Memory, now: float) -> frozenset[Key]:
 
 
 def given_up(memory: Memory, now: float) -> frozenset[Key]:
-    """Components whose executors are released unpinned for now."""
+    """Components whose executors' places are preferred for now, not required."""
     return frozenset(key for key, each in _remembered(memory, now).items() if each.count >= MOST_ATTEMPTS)
 
 
@@ -103,13 +103,18 @@ def _patience_seconds(executor: Executor) -> float:
 
 
 def _waits(executor: Executor, now: float, seconds: float) -> bool:
-    """Whether it has been unschedulable in its place for so long."""
+    """Whether it has been unschedulable in its place for so long.
+
+    Its condition goes on saying so once kube-scheduler has a node for it, and waits for its volume or for pods that it
+    preempts there.
+    """
     since = executor.unschedulable_since
     return (
         executor.pinned
         and executor.enforced
         and executor.phase is Phase.PENDING
         and executor.node is None
+        and not executor.room_kept
         and since is not None
         and now - since >= seconds
     )
@@ -246,14 +251,15 @@ def _waiting_since(gated: Iterable[Executor]) -> dict[str, float]:
 def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:
     """The gated executors that this pass decides about, and those that a move may be waiting for.
 
-    A move pins the replacement that it has recognized by itself, so that one is in neither list; until it has, none
-    of its kind is given away. Beyond the gate timeout every executor is this pass's business.
+    A move pins the replacement that it has recognized by itself, so that one is in neither list; until it has one
+    that is still there, none of its kind is given away. Beyond the gate timeout every executor is this pass's business.
     """
     claimed = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
+    there = {executor.uid for executor in snapshot.executors if executor.phase is not Phase.ENDED}
     expecting = {
         (move.namespace, move.application, move.resource_profile)
         for move in snapshot.moves
-        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid is None
+        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid not in there
     }
     free: list[Executor] = []
     awaited: list[Executor] = []

@@ -68,12 +68,14 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 # The queries bound what a tenant's pods export: the number of series by namespace, and their length by what a name or
 # an id may be. An answer that is too long could not be read, and all tenants would be without that signal.
 
-# Only an IPv6 address has a `[`, so that the values of an answer can be counted before it is read.
-_NAMESPACE = 'namespace=~"[^[]{0,63}"'
-_INSTANCE = 'instance=~"[[]?[^[]{0,300}"'
-FROM_POD = f'{_NAMESPACE},pod=~"[^[]{{0,253}}"'
-OF_NODE = f'{_NAMESPACE},node=~"[^[]{{0,253}}",{_INSTANCE}'
-OF_EXECUTOR = f'{_NAMESPACE},pod=~"[^[]{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
+# Only an IPv6 address has a `[`, so that the values of an answer can be counted before it is read. All other printable
+# ASCII but `\` is listed: with `[^[]`, a Prometheus built with Go 1.22 or newer takes seconds for each expression.
+_CHARACTER = "[]-~ -Z]"
+_NAMESPACE = f'namespace=~"{_CHARACTER}{{0,63}}"'
+_INSTANCE = f'instance=~"[[]?{_CHARACTER}{{0,300}}"'
+FROM_POD = f'{_NAMESPACE},pod=~"{_CHARACTER}{{0,253}}"'
+OF_NODE = f'{_NAMESPACE},node=~"{_CHARACTER}{{0,253}}",{_INSTANCE}'
+OF_EXECUTOR = f'{_NAMESPACE},pod=~"{_CHARACTER}{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
 
 
 def _bounded(query: str, most: str = _EXPORTED) -> str:

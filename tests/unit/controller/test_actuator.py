@@ -207,7 +207,7 @@ def test_without_the_right_to_nominate_executors_are_released_all_the_same_and_i
 
 
 @pytest.mark.parametrize("stepped_seconds", [-86_400.0, 86_400.0])
-def test_nominations_are_tried_again_after_ten_minutes_however_the_wall_clock_steps(
+def test_nominations_are_tried_again_after_half_a_minute_however_the_wall_clock_steps(
     pool: Stage, tmp_path: Path, stepped_seconds: float
 ) -> None:
     passed = [0.0]
@@ -215,7 +215,7 @@ def test_nominations_are_tried_again_after_ten_minutes_however_the_wall_clock_st
     actuator = nominating(pool, tmp_path, 2, monotonic=lambda: passed[0])
     pool.now += stepped_seconds
     tried = []
-    for passed[0] in (599.0, 600.0):
+    for passed[0] in (29.0, 30.0):
         before = len(sent(pool))
         actuator.release(pool.context([]), Plan(placements=(replace(placed(2, "cold"), nominated=True),)))
         tried.append("spark-1-exec-2/status" in sent(pool)[before:])

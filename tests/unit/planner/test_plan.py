@@ -368,7 +368,7 @@ def test_a_pinned_pod_that_stays_unschedulable_is_placed_again_a_few_times_only(
         assert [p.executor for p in found.replacements] == ["team/e-1"]
     successor = gated("e-2", since=NOW + 178)
     found, _ = plan(a_snapshot(a_node("a"), executors=(successor,), taken_at=NOW + 181), POLICY, memory, NOW + 181)
-    assert [(p.node, p.reason) for p in found.placements] == [(None, Reason.TOO_MANY_ATTEMPTS)]
+    assert [(p.node, p.pin, p.reason) for p in found.placements] == [("a", Pin.NONE, Reason.TOO_MANY_ATTEMPTS)]
 
 
 def test_a_components_limit_holds_for_moves_as_well() -> None:

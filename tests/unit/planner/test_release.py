@@ -125,6 +125,15 @@ def test_a_replacement_that_its_move_has_recognised_is_the_moves_own_business() 
     assert not found.holds
 
 
+def test_a_move_whose_replacement_is_gone_waits_for_the_next_one() -> None:
+    """Placed as any other, it could come back to the node that was left."""
+    arriving = replace(LEAVING, phase=MovePhase.ARRIVING, replacement_uid="uid-e-8")
+    snapshot = a_snapshot(executors=(an_executor("e-1", node="a"), gated("e-9", since=NOW)), moves=(arriving,))
+    found = releases(snapshot, ENFORCE, NOW)
+    assert not found.place
+    assert [hold.reason for hold in found.holds] == [Reason.IN_FLIGHT]
+
+
 @pytest.mark.parametrize("replacement", [None, "uid-e-9"])
 def test_even_so_nobody_waits_beyond_the_gate_timeout(replacement: str | None) -> None:
     move = replace(LEAVING, phase=MovePhase.ARRIVING, replacement_uid=replacement)
@@ -170,6 +179,7 @@ def test_it_is_deleted_with_a_reason() -> None:
         {"node": "n1"},
         {"unschedulable_since": None},
         {"unschedulable_since": SINCE + 1},
+        {"room_kept": True},
     ],
 )
 def test_others_are_left_alone(changes: dict[str, Any]) -> None:
