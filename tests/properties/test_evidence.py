@@ -16,6 +16,7 @@ from ballast.planner.arbiter import as_started
 from ballast.planner.explanation import explain
 from ballast.planner.plan import plan
 from tests.builders import NOW
+from tests.examples import examples
 from tests.properties.test_planner import EAGER, pools
 
 SECONDS = st.sampled_from([None, 1.0, 1.1, 1.3, 2.0])
@@ -45,7 +46,7 @@ def _timed(draw: st.DrawFn, executor: Executor) -> Executor:
     return replace(executor, usage=replace(executor.usage, **timed))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(measured_pools())
 def test_every_move_has_evidence_or_nothing_to_judge_it_by(pool: Snapshot) -> None:
     found, _ = plan(pool, EAGER, Memory(), NOW)
@@ -53,7 +54,7 @@ def test_every_move_has_evidence_or_nothing_to_judge_it_by(pool: Snapshot) -> No
         assert justified(move, pool, EAGER.moves)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(measured_pools())
 def test_what_the_plan_moves_has_evidence_for_explain_and_at_revalidation(pool: Snapshot) -> None:
     found, _ = plan(pool, EAGER, Memory(), NOW)
