@@ -112,7 +112,7 @@ def justified(move: PlannedMove, pool: Snapshot, moves: MovesPolicy) -> bool:
         if throttled >= moves.min_pressure:
             return True
     as_hot = node != move.target and abs(score[node] - score[move.target]) > abs(score[node] - score[move.source])
-    return as_hot and pressure is None and throttled is None
+    return (as_hot or seconds is None) and pressure is None and throttled is None
 
 
 def _reference(move: PlannedMove, pool: Snapshot) -> tuple[ExecutorUsage, ExecutorUsage, str] | None:
@@ -125,7 +125,7 @@ def _reference(move: PlannedMove, pool: Snapshot) -> tuple[ExecutorUsage, Execut
         and e.usage is not None
         and e.usage.task_seconds is not None
     )
-    if mover.usage is None:
+    if mover.usage is None or len(timed) < 2:
         return None
     there = [each for each in timed if each[3] == move.target]
     elsewhere = [each for each in timed if each[3] != move.source]

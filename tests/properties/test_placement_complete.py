@@ -36,6 +36,7 @@ def test_all_are_placed_where_all_fit_and_a_reason_names_what_is_missing(seed: i
     assert_reasons(snapshot, policy, found)
 
 
+@pytest.mark.soak
 def test_where_not_all_fit_about_as_many_are_placed_as_can_be() -> None:
     """To place the most may mean to give up the whole of one component for another: that is not looked for."""
     ours = best = 0
