@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import hypothesis
+import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def test_what_the_plan_moves_has_evidence_for_explain_and_at_revalidation(pool: 
         assert again.refusal is None or again.refusal.reason not in (Reason.NOTHING_TO_GAIN, Reason.DATA_SKEW)
 
 
+@pytest.mark.soak
 def test_pools_are_drawn_in_which_evidence_decides() -> None:
     """Some moves are made by it, and some are refused for want of it."""
     limits = settings(max_examples=2000, phases=[hypothesis.Phase.generate], database=None)

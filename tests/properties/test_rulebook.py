@@ -316,6 +316,7 @@ RULES = (
 )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("reason", RULES)
 def test_each_of_these_rules_decides_somewhere(reason: Reason) -> None:
     """Else what is said above would say nothing about it."""

@@ -6,9 +6,10 @@ from scipy.optimize import least_squares
 
 from ballast.model.arrays import FloatArray
 from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
+from tests.examples import seeds
 
 KNEE, BEND = 300.0, 3000.0
-SEEDS = (0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 8)))
+SEEDS = tuple(seeds(8))
 
 
 def truth(rows: FloatArray) -> FloatArray:
