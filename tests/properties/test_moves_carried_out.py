@@ -131,6 +131,7 @@ def test_whatever_departs_once_from_the_fair_course_every_move_comes_to_its_end(
     print(f"\n{scenario.name}: {len(fair.offered)} points, {len(singles)} plays with one departure")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_whatever_departs_several_times_every_move_comes_to_its_end(scenario: Scenario) -> None:
     chance = Random(scenario.name)
