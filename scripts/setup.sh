@@ -10,12 +10,12 @@ CHROMIUM_VERSION=153.0.0
 CHROMIUM_SHA256=20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0
 repository=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 python=/usr/bin/python3
-home=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}
+home=${XDG_CACHE_HOME:-${HOME:-$repository/build}/.cache}
 # Users of services have no home that they can write to.
 if ! mkdir -p "$home" 2>/dev/null || [ ! -w "$home" ]; then
   home=$repository/build/cache
   mkdir -p "$home"
-  export UV_CACHE_DIR="$home/uv"
+  export UV_CACHE_DIR="$home/uv" PIP_CACHE_DIR="$home/pip"
 fi
 cache=$home/ballast
 
