@@ -8,7 +8,10 @@ BENCH ?= all
 # Printed after each stage of `make test`.
 TIMED = TIMEFORMAT="== $@: %0R s"; time
 
-.PHONY: help setup demo backtest quick test check unit spark cluster soak bench comparison dependencies generate format image clean
+# What decides, and needs neither Java, nor a browser, nor a cluster; the logs of collectors are Java's.
+QUICK := $(addprefix tests/unit/,api model moves planner placement shedding grouping sizing)
+
+.PHONY: help setup demo backtest test quick check unit spark cluster soak bench comparison dependencies generate format image clean
 # The stages of `test` use both cores each.
 .NOTPARALLEL:
 
@@ -26,6 +29,14 @@ backtest: setup ## Run history, backtest and recommendation on two days of a des
 	@$(RUN) -m examples.backtest
 
 test: setup check unit spark cluster ## Run every test and check that a change must pass: 15 minutes on two quiet cores
+
+quick: ## Check format, lint, types and layers, and run the core's tests: a minute, as any user, without Java or a cluster
+	@scripts/setup.sh --quick
+	@.venv-quick/bin/ruff format --check operator tests benchmarks examples
+	@.venv-quick/bin/ruff check operator tests benchmarks examples
+	@.venv-quick/bin/lint-imports
+	@.venv-quick/bin/mypy --cache-dir .mypy_cache/quick --exclude operator/ballast/spark/ operator $(QUICK)
+	@.venv-quick/bin/python -m pytest -m "not soak" -n 2 --maxschedchunk 8 $(QUICK) --ignore=tests/unit/sizing/test_gc.py
 
 check: ## Format, lint, types, layers, prose and generated files
 	@scripts/setup.sh --python-only

@@ -180,6 +180,7 @@ def test_each_executor_has_one_answer_in_the_order_of_the_question() -> None:
     assert {p.reason for p in placed(waiting, [])} == {Reason.POOL_FULL}
 
 
+@pytest.mark.soak
 def test_a_thousand_nodes_take_milliseconds() -> None:
     nodes = tuple(
         Node(f"n{i}", (f"z{i % 3}", f"r{i % 30}", f"n{i}"), Resources(16.0, 64 * GIB, 110)) for i in range(1000)
