@@ -123,7 +123,7 @@ def node_pools(scene: Scene) -> Iterator[None]:
         }
     )
     try:
-        testbed.kubectl("wait", "crd/nodepools.karpenter.sh", "--for=condition=Established", "--timeout=60s")
+        testbed.await_definitions("nodepools.karpenter.sh")
         yield
     finally:
         testbed.kubectl("delete", "crd/nodepools.karpenter.sh", "--wait=true")

@@ -50,7 +50,7 @@ def test_a_restart_of_the_api_server_in_the_middle_of_everything_changes_no_end(
         play.begin()
         with witness.outage(), scene.testbed.without("kube-apiserver"):
             pass
-        assert play.ends() == play.aim()
+        assert play.ends(outage_seconds=witness.outage_seconds) == play.aim()
     assert len(witness.evicted()) == 1
 
 
@@ -62,7 +62,7 @@ def test_versions_that_etcd_has_compacted_are_listed_again(scene: Scene, play: P
             compact(scene.testbed)
             with scene.testbed.without("kube-apiserver"):
                 pass
-        assert play.ends() == play.aim()
+        assert play.ends(outage_seconds=witness.outage_seconds) == play.aim()
     assert len(witness.evicted()) == 1
     assert "expired (410)" in scene.operator.log.read_text()
 

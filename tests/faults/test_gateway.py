@@ -45,7 +45,7 @@ def test_after_a_fault_everything_ends_as_undisturbed(scene: Scene, play: Play, 
         with scene.gateway.failing(fault), witness.outage():
             play.begin()
             play.last(LASTS_SECONDS, until=lambda: scene.gateway.hits > hits)
-        assert play.ends() == play.aim()
+        assert play.ends(outage_seconds=witness.outage_seconds) == play.aim()
     assert len(witness.evicted()) == 1, "one eviction for one move"
 
 
