@@ -20,7 +20,16 @@ from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installa
 from tests.cluster.chart.objects import gates_of, move
 from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
 from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage, take_places, traveling
-from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
+from tests.cluster.controller.pool import (
+    ENFORCE,
+    PATIENCE_SECONDS,
+    POOL_LABEL,
+    ZONE_LABEL,
+    Pool,
+    pool,
+    required_labels,
+    zones,
+)
 from tests.cluster.controller.scene import Driver
 from tests.faults.invariants import watched
 from tests.testbed.testbed import Testbed
@@ -71,7 +80,7 @@ def _rounds_until(on: Stage, holds: Callable[[JSON], bool], what: str) -> JSON:
         on.clock.ahead_seconds += 1.0
         return next((pod for pod in on.driver.pods() if not pod["spec"].get("nodeName") and holds(pod)), None)
 
-    return wait_until(look, what=what, timeout_seconds=30.0)
+    return wait_until(look, what=what, timeout_seconds=PATIENCE_SECONDS)
 
 
 def _unschedulable(pod: JSON) -> bool:

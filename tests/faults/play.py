@@ -12,9 +12,8 @@ from ballast.kube import names
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.kinds import EXECUTOR_MOVE, POD, SPARK_TOPOLOGY, Kind
 from ballast.kube.objects import Query, read_list
-from tests.cluster.controller.pool import ENFORCE, JSON, Pool, pool, required_labels, zones
+from tests.cluster.controller.pool import ENFORCE, JSON, PATIENCE_SECONDS, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
-from tests.faults.invariants import RECOVERY_SECONDS
 from tests.faults.metrics import Values
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -147,7 +146,7 @@ class Play:
         found = wait_until(
             ended,
             what="everything is as without the fault",
-            timeout_seconds=RECOVERY_SECONDS,
+            timeout_seconds=PATIENCE_SECONDS,
             poll_seconds=0.1,
             explain=lambda: f"{self.picture()} {self._status()} {self._said()}",
         )

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.chart.installation import Installation
+from tests.cluster.controller.pool import PATIENCE_SECONDS
 from tests.faults.behind import Scene, behind_a_gateway
 from tests.faults.gateway import Fault
-from tests.faults.invariants import RECOVERY_SECONDS, SAID_SECONDS, await_said
+from tests.faults.invariants import await_said
 from tests.faults.play import Play
 from tests.testbed.waiting import wait_until
 
@@ -76,11 +77,11 @@ def test_an_api_server_that_refuses_writes_is_said_by_the_probe_the_log_and_a_me
     """No status can be written meanwhile, so no condition says it."""
     operator = scene.operator
     with scene.gateway.failing(Fault.READ_ONLY):
-        operator.await_unready("update leases: HTTP 500", seconds=SAID_SECONDS)
+        operator.await_unready("update leases: HTTP 500", seconds=PATIENCE_SECONDS)
         assert "election: update leases" in operator.log.read_text()
         assert not operator.leads()
         assert operator.metric('ballast_api_requests_total{code="500",resource="leases",verb="update"}')
-    wait_until(operator.leads, what="it leads again", timeout_seconds=RECOVERY_SECONDS)
+    wait_until(operator.leads, what="it leads again", timeout_seconds=PATIENCE_SECONDS)
     operator.await_ready()
 
 
