@@ -29,7 +29,7 @@ from tests.faults.invariants import watched
 from tests.faults.metrics import Values, serving
 from tests.testbed.nodes import ZONE_LABEL
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 JSON = dict[str, Any]
 Told = Counter[tuple[str, str]]

@@ -118,6 +118,7 @@ def _await_unschedulable(mine: Pool, pod: JSON) -> None:
     wait_until(look, what="kube-scheduler finds no node")
 
 
+@pytest.mark.soak
 def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "hits", zones()) as mine:
@@ -154,6 +155,7 @@ def _running(mine: Pool, *nodes: str, labels: JSON | None = None) -> Driver:
     return driver
 
 
+@pytest.mark.soak
 def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobody(installed: Installation) -> None:
     with pool(installed.testbed, "advised", zones()) as mine:
         _running(mine, "a1", "b1")
@@ -181,6 +183,7 @@ def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobod
         assert "affinity" not in mine.pod(newcomer)["spec"]
 
 
+@pytest.mark.soak
 def test_replacements_return_to_where_executors_were_before_a_restart(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "sticky", zones(2)) as mine:
@@ -198,6 +201,7 @@ def test_replacements_return_to_where_executors_were_before_a_restart(installed:
         assert mine.nodes_of([pod["metadata"]["name"] for pod in driver.pods()]) == {"b2": 2}
 
 
+@pytest.mark.soak
 def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "overlap", zones()) as mine:
@@ -222,6 +226,7 @@ def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Instal
             assert ready["status"] == "True"
 
 
+@pytest.mark.soak
 def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(installed: Installation) -> None:
     """Both are about the namespace, each with its own zone, and the executors would run in either."""
     with pool(installed.testbed, "shared", zones()) as mine:
@@ -235,6 +240,7 @@ def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(insta
         assert mine.events("NotEnforced") == []
 
 
+@pytest.mark.soak
 def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(installed: Installation) -> None:
     clock = Clock(ahead_seconds=5.0)
     app = {"app": "clicks"}
@@ -259,6 +265,7 @@ def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(insta
             assert required_labels(mine.pod("spark-1-exec-2"))
 
 
+@pytest.mark.soak
 def test_a_topology_that_declares_its_work_is_told_how_many_executors_it_needs(installed: Installation) -> None:
     with pool(installed.testbed, "sized", zones()) as mine:
         mine.policy()
@@ -281,6 +288,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.soak
 def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed: Installation) -> None:
     with pool(installed.testbed, "broken", zones()) as mine:
         for number, budget in enumerate(IMPOSSIBLE.values()):
@@ -298,6 +306,7 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
         assert required_labels(mine.pod("spark-1-exec-1"))
 
 
+@pytest.mark.soak
 def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(
     installed: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +358,7 @@ LIES = {
 }
 
 
+@pytest.mark.soak
 def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(installed: Installation) -> None:
     clock = Clock(ahead_seconds=5.0)
     with pool(installed.testbed, "lied-to", zones()) as mine, serving() as prometheus:
@@ -376,6 +386,7 @@ def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(insta
             installed.switch(gating=False)
 
 
+@pytest.mark.soak
 def test_status_is_written_once_a_minute_at_most(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "quiet", zones()) as mine:
@@ -408,6 +419,7 @@ def test_nothing_is_written_where_nothing_changes(installed: Installation) -> No
             assert len(operator.fate.writes) == written
 
 
+@pytest.mark.soak
 def test_the_metrics_tell_of_passes_refusals_and_how_old_the_figures_were(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "told", zones()) as mine:

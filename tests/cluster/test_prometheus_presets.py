@@ -17,7 +17,7 @@ from tests.testbed.prometheus import ScrapeStyle
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 CORES, HELD_BYTES, SENT_BYTES_PER_SECOND = 0.2, 96 << 20, 1_000_000
 NODE_CORES, NODE_BYTES, WIRE_BITS = 1.0, 1 << 30, 80e6

@@ -19,6 +19,13 @@ pytestmark = pytest.mark.cluster
 LASTS_SECONDS = 2.0
 
 
+SOON = frozenset({Fault.DROPPED, Fault.ERROR})
+"""What `make test` has of them; all others are in `make soak`."""
+FAULTS = [
+    pytest.param(fault, id=fault.name.lower(), marks=() if fault in SOON else pytest.mark.soak) for fault in Fault
+]
+
+
 @pytest.fixture(scope="module")
 def scene(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with behind_a_gateway(installed, tmp_path_factory.mktemp("gateway"), "gateway") as found:
@@ -39,7 +46,7 @@ def test_undisturbed_the_set_is_placed_and_the_executor_moves(scene: Scene, play
     assert len(witness.evicted()) == 1
 
 
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize("fault", FAULTS)
 def test_after_a_fault_everything_ends_as_undisturbed(scene: Scene, play: Play, fault: Fault) -> None:
     with scene.watched() as witness:
         hits = scene.gateway.hits
@@ -54,7 +61,7 @@ def test_after_a_fault_everything_ends_as_undisturbed(scene: Scene, play: Play, 
     ("field", "fault", "reason"),
     [
         pytest.param("down", True, "Unreachable", id="away"),
-        pytest.param("ahead_seconds", 3600.0, "ClocksDisagree", id="clock-ahead"),
+        pytest.param("ahead_seconds", 3600.0, "ClocksDisagree", id="clock-ahead", marks=pytest.mark.soak),
     ],
 )
 def test_a_prometheus_that_fails_is_said_in_a_condition_and_sets_are_placed(
@@ -85,6 +92,7 @@ def test_an_api_server_that_refuses_writes_is_said_by_the_probe_the_log_and_a_me
     operator.await_ready()
 
 
+@pytest.mark.soak
 def test_an_authority_that_is_rotated_is_trusted_at_once(scene: Scene, play: Play) -> None:
     with scene.watched():
         scene.gateway.rotate()
