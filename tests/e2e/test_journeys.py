@@ -24,11 +24,12 @@ pytestmark = pytest.mark.e2e
 WHERE = f"--namespace={NAMESPACE}"
 WAITING = "waiting"
 """A namespace with one executor that is held at the gate."""
+HELD_NAME = "waiting-exec-1"
 FOREIGN_GATE = "example.com/quota"
 HELD: Json = {
     "apiVersion": "v1",
     "kind": "Pod",
-    "metadata": {"name": "waiting-exec-1", "namespace": WAITING, "labels": {"spark-role": "executor"}},
+    "metadata": {"name": HELD_NAME, "namespace": WAITING, "labels": {"spark-role": "executor"}},
     "spec": {
         # Ballast waits for this one: it holds the pod for as long as the test lasts.
         "schedulingGates": [{"name": FOREIGN_GATE}],
@@ -91,12 +92,12 @@ def operators(cluster: Cluster) -> list[Json]:
 
 
 def gates(cluster: Cluster) -> list[str]:
-    pod: Json = cluster.testbed.api.get(f"/api/v1/namespaces/{WAITING}/pods/waiting-exec-1")
+    pod: Json = cluster.testbed.api.get(f"/api/v1/namespaces/{WAITING}/pods/{HELD_NAME}")
     return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
 
 
 def hold_an_executor(cluster: Cluster) -> None:
-    cluster.testbed.kubectl("delete", "pod", "waiting-exec-1", f"--namespace={WAITING}", "--ignore-not-found")
+    cluster.testbed.kubectl("delete", "pod", HELD_NAME, f"--namespace={WAITING}", "--ignore-not-found")
     await_gating(cluster.testbed, WAITING, labels={})
     cluster.testbed.apply(HELD)
     assert gates(cluster) == [FOREIGN_GATE, "ballast.dev/placement"]
@@ -187,8 +188,11 @@ def test_scaled_to_zero_with_an_executor_at_the_gate_it_lets_everybody_go(cluste
     cluster.testbed.kubectl("scale", f"deployment/{RELEASE}", "--replicas=0", WHERE)
     cluster.await_(lambda: not cluster.operator_pods(), "the operator's pods are gone", timeout_seconds=120)
     assert not switch(cluster)[0]
+    gone = json.dumps([{"op": "remove", "path": "/spec/schedulingGates/0"}])
+    cluster.testbed.kubectl("patch", "pod", HELD_NAME, f"--namespace={WAITING}", "--type=json", f"-p={gone}")
+    assert gates(cluster) == ["ballast.dev/placement"]
     cluster.testbed.kubectl("create", "job", "at-once", f"--from=cronjob/{RELEASE}-release", WHERE)
-    cluster.await_(lambda: gates(cluster) == [FOREIGN_GATE], "it is let go", timeout_seconds=240)
+    cluster.await_(lambda: gates(cluster) == [], "it is let go", timeout_seconds=240)
     assert uids(steady) == before
     cluster.testbed.kubectl("scale", f"deployment/{RELEASE}", "--replicas=2", WHERE)
     cluster.testbed.kubectl("rollout", "status", f"deployment/{RELEASE}", WHERE, "--timeout=180s")
