@@ -136,6 +136,7 @@ def celeborn(control_plane: Testbed, cluster: Cluster) -> Iterator[str]:
         cluster.client.delete(POD, driver["metadata"]["name"], namespace=NAMESPACE)
 
 
+@pytest.mark.soak
 def test_what_an_application_was_submitted_with_tells_of_its_shuffle_service(
     cluster: Cluster, kubeconfig: Path, celeborn: str
 ) -> None:

@@ -123,7 +123,7 @@ def node_pools(scene: Scene) -> Iterator[None]:
         }
     )
     try:
-        testbed.kubectl("wait", "crd/nodepools.karpenter.sh", "--for=condition=Established", "--timeout=60s")
+        testbed.await_definitions("nodepools.karpenter.sh")
         yield
     finally:
         testbed.kubectl("delete", "crd/nodepools.karpenter.sh", "--wait=true")
@@ -189,6 +189,7 @@ def test_another_operators_version_and_missing_rights_are_found(scene: Scene) ->
     assert f"Service account {account} may not list nodes in all namespaces." in denied
 
 
+@pytest.mark.soak
 def test_the_right_to_evict_may_be_limited_to_the_namespaces_with_a_topology(scene: Scene) -> None:
     """As the chart does with `evictionNamespaces`."""
     testbed, name = scene.cluster.testbed, "limited"
@@ -291,6 +292,7 @@ def test_a_policy_without_nodes_is_found(scene: Scene) -> None:
     assert what.endswith("nodes matches its nodeSelector.")
 
 
+@pytest.mark.soak
 def test_the_younger_of_two_overlapping_policies_is_found(scene: Scene) -> None:
     created = scene.cluster.client.get(BALANCING_POLICY, POLICY)["metadata"]["creationTimestamp"]
     wait_until(
@@ -353,6 +355,7 @@ def test_a_selector_that_also_matches_the_driver_is_found(scene: Scene) -> None:
     assert told == ["The selector of component ingest matches the driver doctor-driver."]
 
 
+@pytest.mark.soak
 def test_a_descheduler_and_karpenters_nodes_are_found(scene: Scene) -> None:
     labels = {"app.kubernetes.io/name": "descheduler"}
     scene.cluster.testbed.apply(deployment("descheduler", **labels), cron_job("nightly", **labels))
@@ -382,6 +385,7 @@ def test_one_topology_alone_can_be_checked(scene: Scene) -> None:
     assert (ended.code, "there is no such SparkTopology" in ended.err) == (2, True)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("consolidation", "words"),
     [

@@ -75,6 +75,7 @@ def policy(name: str) -> dict[str, Any]:
     return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
+@pytest.mark.soak
 def test_only_the_secrets_that_the_chart_lists_are_read_and_only_in_the_operators_own_namespace(
     chart: Installation, callers: dict[str, Caller]
 ) -> None:

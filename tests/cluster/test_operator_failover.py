@@ -18,7 +18,7 @@ from tests.faults.invariants import watched
 from tests.testbed.nodes import ZONE_LABEL
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 JSON = dict[str, Any]
 

@@ -172,6 +172,7 @@ def _is_unschedulable(pod: JSON) -> bool:
     return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)
 
 
+@pytest.mark.soak
 def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "hits", zones()) as mine:
@@ -208,6 +209,7 @@ def _running(mine: Pool, *nodes: str, labels: JSON | None = None) -> Driver:
     return driver
 
 
+@pytest.mark.soak
 def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobody(installed: Installation) -> None:
     with pool(installed.testbed, "advised", zones()) as mine:
         _running(mine, "a1", "b1")
@@ -235,6 +237,7 @@ def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobod
         assert "affinity" not in mine.pod(newcomer)["spec"]
 
 
+@pytest.mark.soak
 def test_replacements_return_to_where_executors_were_before_a_restart(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "sticky", zones(2)) as mine:
@@ -252,6 +255,7 @@ def test_replacements_return_to_where_executors_were_before_a_restart(installed:
         assert mine.nodes_of([pod["metadata"]["name"] for pod in driver.pods()]) == {"b2": 2}
 
 
+@pytest.mark.soak
 def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "overlap", zones()) as mine:
@@ -276,6 +280,7 @@ def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Instal
             assert ready["status"] == "True"
 
 
+@pytest.mark.soak
 def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(installed: Installation) -> None:
     """Both are about the namespace, each with its own zone, and the executors would run in either."""
     with pool(installed.testbed, "shared", zones()) as mine:
@@ -289,6 +294,7 @@ def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(insta
         assert mine.events("NotEnforced") == []
 
 
+@pytest.mark.soak
 def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(installed: Installation) -> None:
     clock = Clock(ahead_seconds=5.0)
     app = {"app": "clicks"}
@@ -313,6 +319,7 @@ def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(insta
             assert required_labels(mine.pod("spark-1-exec-2"))
 
 
+@pytest.mark.soak
 def test_a_topology_that_declares_its_work_is_told_how_many_executors_it_needs(installed: Installation) -> None:
     with pool(installed.testbed, "sized", zones()) as mine:
         mine.policy()
@@ -335,6 +342,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.soak
 def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed: Installation) -> None:
     with pool(installed.testbed, "broken", zones()) as mine:
         for number, budget in enumerate(IMPOSSIBLE.values()):
@@ -352,6 +360,7 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
         assert required_labels(mine.pod("spark-1-exec-1"))
 
 
+@pytest.mark.soak
 def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(
     installed: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,6 +412,7 @@ LIES = {
 }
 
 
+@pytest.mark.soak
 def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(installed: Installation) -> None:
     clock = Clock(ahead_seconds=5.0)
     with pool(installed.testbed, "lied-to", zones()) as mine, serving() as prometheus:
@@ -430,6 +440,7 @@ def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(insta
             installed.switch(gating=False)
 
 
+@pytest.mark.soak
 def test_status_is_written_once_a_minute_at_most(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "quiet", zones()) as mine:
@@ -462,6 +473,7 @@ def test_nothing_is_written_where_nothing_changes(installed: Installation) -> No
             assert len(operator.fate.writes) == written
 
 
+@pytest.mark.soak
 def test_the_metrics_tell_of_passes_refusals_and_how_old_the_figures_were(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "told", zones()) as mine:

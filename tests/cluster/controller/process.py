@@ -17,6 +17,7 @@ import requests
 
 from ballast.kube.kinds import GATE_SWITCH
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
+from tests.cluster.controller.pool import PATIENCE_SECONDS
 from tests.testbed.audit import Request
 from tests.testbed.instance import free_port
 from tests.testbed.testbed import Testbed
@@ -64,7 +65,7 @@ class Replica:
         return self.metric("ballast_leading") == 1.0
 
     def await_ready(self) -> None:
-        wait_until(self._ready_or_dead, what=f"{self.identity} is ready", timeout_seconds=40)
+        wait_until(self._ready_or_dead, what=f"{self.identity} is ready", timeout_seconds=PATIENCE_SECONDS)
 
     def _ready_or_dead(self) -> str | None:
         assert self.process.poll() is None, f"{self.identity} ended early:\n{self.log.read_text()[-4000:]}"
