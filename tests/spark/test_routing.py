@@ -107,7 +107,7 @@ def test_a_job_writes_to_its_own_zone_keeps_keys_and_reads_from_its_own_zone(bro
 @pytest.mark.soak
 def test_the_clickstream_example_writes_near_and_its_ledger_is_balanced(brokers: Kafka, tmp_path: Path) -> None:
     """Its job alone, in one process: `python -m examples.clickstream` runs it on a cluster."""
-    topics.create(brokers.bootstrap, {"clicks": 3, "visits": 1})
+    topics.create(brokers.bootstrap, {"clicks": 2, "visits": 1})
     near = topics.partitions_by_zone(brokers.bootstrap, "visits")["b"]
     clicks = topics.Clicks(brokers.bootstrap, "clicks", per_second=100)
     options = ["--bootstrap", brokers.bootstrap, "--folder", str(tmp_path), "--trigger", "1 second"]
