@@ -49,7 +49,16 @@ def _pytest(*options: str) -> Sequence[str]:
 
 PARTS = (
     Part("branches", "the core's unit tests take 95 % of its branches", ("-m", "tests.core_coverage", *CORE)),
-    Part("unit", "unit tests that take long", _pytest("-m", "soak", "-n", "2", "tests/unit", "tests/scenarios")),
+    Part(
+        "properties",
+        "properties hold for all of their examples",
+        _pytest("--hypothesis-profile=fixed", "-n", "2", "tests/properties"),
+    ),
+    Part(
+        "unit",
+        "unit tests and scenarios that take long",
+        _pytest("-m", "soak", "-n", "2", "tests/unit", "tests/scenarios", "tests/charts", "tests/vectors", "tests/pages"),
+    ),
     Part("spark", "the long tests on Spark", _pytest("-m", "soak", "-n", "2", "--dist", "loadfile", "tests/spark")),
     Part(
         "cluster",
