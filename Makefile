@@ -4,6 +4,8 @@ SHELL := /bin/bash
 RUN := .venv/bin/python
 # What is long, random or needs a quiet machine is left to `make soak`.
 TEST := $(RUN) -m pytest -m "not soak"
+# Whole files, the longest first.
+BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 BENCH ?= all
 # Printed after each stage of `make test`.
 TIMED = TIMEFORMAT="== $@: %0R s"; time
@@ -49,13 +51,14 @@ check: ## Format, lint, types, layers, prose and generated files
 	  .venv/bin/ballast crds --check; }
 
 unit: ## Run the tests that need no control plane
-	@$(TIMED) $(TEST) -n 2 --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors tests/pages
+	@$(TIMED) { $(TEST) -n 2 --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors && \
+	  $(TEST) tests/pages; }
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
 	@$(TIMED) $(TEST) tests/spark
 
 cluster: ## Run the tests against a real control plane, with real Spark executors where they matter
-	@$(TIMED) $(TEST) -n 2 --dist loadfile tests/testbed tests/cluster tests/faults tests/e2e
+	@$(TIMED) $(TEST) $(BY_FILE) tests/e2e tests/faults tests/cluster tests/testbed
 
 soak: setup ## Run what takes long, is random or needs a quiet machine, and print a table (hours); one part: make soak PART=e2e
 	@$(RUN) -m tests.soak $(PART)

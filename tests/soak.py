@@ -43,6 +43,11 @@ class Part:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+_BY_FILE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+_TIMED = "tests/spark/test_size.py"
+_STARVED = "tests/cluster/test_operator_starved.py"
+
+
 def _pytest(*options: str) -> Sequence[str]:
     return ("-m", "pytest", "-q", *options)
 
@@ -57,13 +62,21 @@ PARTS = (
     Part(
         "unit",
         "unit tests and scenarios that take long",
-        _pytest("-m", "soak", "-n", "2", "tests/unit", "tests/scenarios", "tests/charts", "tests/vectors", "tests/pages"),
+        _pytest(
+            "-m", "soak", "-n", "2", "tests/unit", "tests/scenarios", "tests/charts", "tests/vectors", "tests/pages"
+        ),
     ),
-    Part("spark", "the long tests on Spark", _pytest("-m", "soak", "-n", "2", "--dist", "loadfile", "tests/spark")),
+    Part("spark", "the long tests on Spark", _pytest("-m", "soak", *_BY_FILE, "tests/spark", f"--ignore={_TIMED}")),
+    Part("size", "a running stream is sized from what is measured while nothing else runs", _pytest(_TIMED)),
     Part(
         "cluster",
         "the long tests on a real control plane, and all faults",
-        _pytest("-m", "soak", "-n", "2", "--dist", "loadfile", "tests/testbed", "tests/cluster", "tests/faults"),
+        _pytest("-m", "soak", *_BY_FILE, "tests/faults", "tests/cluster", "tests/testbed", f"--ignore={_STARVED}"),
+    ),
+    Part(
+        "starved",
+        "executors are placed in time by a tenth of a core, which takes all of the machine",
+        _pytest(_STARVED),
     ),
     Part("e2e", "all journeys with real Spark executors", _pytest("tests/e2e")),
     Part("mutation", "fewer than 15 % of random changes of the core survive", ("-m", "benchmarks", "mutation")),
