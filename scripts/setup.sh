@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes a fresh Debian or Ubuntu machine ready for the tests and the demo: system packages, uv and the Python
 # environment. Run as root; doing so again changes nothing. With --python-only: the Python environment alone. With
-# --quick: the one of `make quick` in .venv-quick, which any user can make who has Python 3.11 or newer.
+# --quick: that of `make quick` in .venv-quick, for which any user needs no more than Python 3.11 or newer.
 set -eu
 
 UV_VERSION=0.13.9
