@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,11 +83,11 @@ def from_script(text: str, source: str, settings_of: Callable[[str], Settings | 
     submits nothing to Spark.
     """
     script = shell.read(text)
-    found = list(shell.programs(script, _is_program)) or [
-        each for inner in script.texts for each in shell.programs(shell.read(inner), _is_program)
-    ]
-    if not found:
-        found = [(each, each.words[1:]) for each in script.commands if _looks_like_one(each)]
+    found = list(shell.programs(script, _is_program))
+    submitting = {id(command) for command, _ in found}
+    found += [(each, each.words[1:]) for each in script.commands if id(each) not in submitting and _looks_like_one(each)]
+    found += [each for inner in script.texts for each in shell.programs(shell.read(inner), _is_program)]
+    found.sort(key=lambda each: each[0].line)
     if not found:
         raise InvalidField("--spark-submit", _excerpt(text), _why_not(text))
     misread = tuple(Passed(f"what stands near line {line}: its syntax") for line in script.misread)
@@ -122,9 +123,10 @@ def _why_not(text: str) -> str:
 def _broken_off(commands: Sequence[Command], submitting: Command) -> tuple[Passed, ...]:
     """Options on lines of their own: the line before lacks its backslash, has a space behind it, or is a comment."""
     behind = commands[commands.index(submitting) + 1 :] if submitting in commands else ()
+    until_next = itertools.takewhile(lambda each: not any(_is_program(word.text) for word in each.words), behind)
     return tuple(
         Passed(f"line {each.line}, which begins with {each.words[0].text} and which the shell takes for a new command")
-        for each in behind
+        for each in until_next
         if each.words[0].text in _KNOWN
     )
 

@@ -86,13 +86,12 @@ def _without_effect(app: Submission) -> Iterator[Finding]:
     if app.is_set(GRACE) and app.spark < GRACE_SINCE:
         what = f"{GRACE} is {app.text(GRACE)}, and Spark {app.spark} does not know it."
         yield found("GracePeriodIgnored", app.source, what)
-    elif app.executor.template_grace_seconds is not None and app.spark >= GRACE_SINCE and not app.is_set(GRACE):
-        if app.executor.grace_seconds is None and app.executor.template_grace_seconds != 30.0:
-            seconds = app.executor.template_grace_seconds
-            what = (
-                f"{app.executor.template_grace_field} is {seconds:g} s, and Spark {app.spark} overrides it with 30 s."
-            )
-            yield found("GracePeriodIgnored", app.source, what, settings={GRACE: f"{max(seconds, 30.0):g}s"})
+        return
+    seconds = app.executor.template_grace_seconds
+    overridden = app.spark >= GRACE_SINCE and not app.is_set(GRACE) and app.executor.grace_seconds is None
+    if overridden and seconds is not None and seconds != 30.0:
+        what = f"{app.executor.template_grace_field} is {seconds:g} s, and Spark {app.spark} overrides it with 30 s."
+        yield found("GracePeriodIgnored", app.source, what, settings={GRACE: f"{max(seconds, 30.0):g}s"})
 
 
 def _shuffle_service(app: Submission) -> Iterator[Finding]:

@@ -87,6 +87,8 @@ class _Builder:
     begun: bool = False
     parts: int = 0
     many: bool = False
+    one_word: bool = False
+    """The value of an assignment, which is not split."""
 
     def literal(self, text: str) -> None:
         self.text += text
@@ -107,26 +109,33 @@ class _Builder:
         self.text, self.unknown, self.assumed, self.begun, self.parts, self.many = "", (), (), False, 0, False
 
     def value(self, word: Word, *, split: bool) -> None:
+        """What a variable holds: in quotes it stays one word."""
         self.assumed += word.assumed
-        if word.unknown:
-            self.text += word.text
-            self.unknown += word.unknown
-            self.begun, self.parts, self.many = True, self.parts + 1, split or word.many
-        elif not split:
-            self.literal(word.text)
-        else:
-            self._split(word.text)
-
-    def _split(self, text: str) -> None:
+        if not split:
+            self._part(word.text, word.unknown)
+            self.many = word.many
+            return
+        # What is not known is hidden first: as it is written it may hold spaces.
+        text = word.text
+        for position, written in enumerate(word.unknown):
+            text = text.replace(written, f"\0{position}\0", 1)
         pieces = text.split()
         if not pieces or text[0].isspace():
             self.end()
         for position, piece in enumerate(pieces):
             if position:
                 self.end()
-            self.literal(piece)
+            inside = [word.unknown[int(each)] for each in re.findall(r"\0(\d+)\0", piece)]
+            self._part(re.sub(r"\0(\d+)\0", lambda found: word.unknown[int(found[1])], piece), inside)
+            self.many = bool(inside)
         if pieces and text[-1].isspace():
             self.end()
+
+    def _part(self, text: str, unknown: Sequence[str]) -> None:
+        self.text += text
+        self.unknown += tuple(unknown)
+        self.begun = True
+        self.parts += 1 if text in unknown or not unknown else 2
 
 
 class _Reader:
@@ -174,9 +183,11 @@ class _Reader:
             before, after = known.get(name), inside.get(name)
             if before == after:
                 continue
+            more = f"what a branch adds to {name}"
             if before and after and after[: len(before)] == before:
-                more = f"what a branch adds to {name}"
                 known[name] = [*before, Word(more, (more,), many=True)]
+            elif before and after and len(before) == len(after) == 1 and after[0].text.startswith(before[0].text):
+                known[name] = [Word(f"{before[0].text} {more}", (*before[0].unknown, more))]
             elif name in _POSITIONAL and loop is not None and loop.type == "function_definition":
                 continue
             else:
@@ -215,7 +226,7 @@ class _Reader:
 
     def _one(self, node: Node, known: _Variables) -> Word:
         """The value of an assignment is not split into words."""
-        builder = _Builder()
+        builder = _Builder(one_word=True)
         self._add(node, known, builder, quoted=True)
         builder.end()
         return replace(builder.words[0], many=False) if builder.words else Word("")
@@ -314,8 +325,11 @@ class _Reader:
         if not everything:
             builder.value(values[0] if values else Word(""), split=not quoted)
             return
+        joined = quoted and (builder.one_word or text in ("$*", "${*}") or text.endswith("[*]}"))
         for position, word in enumerate(values):
-            if position:
+            if position and joined:
+                builder.literal(" ")
+            elif position:
                 builder.end()
             builder.value(word, split=not quoted)
 
@@ -338,6 +352,5 @@ def programs(script: Script, is_program: Callable[[str], bool]) -> Iterator[tupl
             continue
         for word in command.words:
             if any(character.isspace() for character in word.text) and not word.unknown:
-                inner = read(word.text)
-                if any(is_program(each.text) for one in inner.commands for each in one.words):
-                    yield from programs(inner, is_program)
+                for _, words in programs(read(word.text), is_program):
+                    yield command, words

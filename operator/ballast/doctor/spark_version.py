@@ -1,4 +1,7 @@
-"""Versions of Spark, and which settings each of them has. spark_settings.json is written by scripts/spark_settings.py."""
+"""Versions of Spark, and which settings each of them has.
+
+benchmarks/spark_settings.py writes spark_settings.json from the releases themselves.
+"""
 
 from __future__ import annotations
 

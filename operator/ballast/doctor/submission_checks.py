@@ -113,7 +113,9 @@ def _failures(app: Submission, expected: Expectations) -> Iterator[Finding]:
         return  # twice the largest integer
     executors = app.whole(f"{_DYNAMIC}.maxExecutors" if dynamic else "spark.executor.instances", 0)
     most = app.whole(limit_key, max(3, 2 * executors))
-    what = f"{key} is {shown(app, key, 'no limit')}: failure number {most + 1} ends the application, however late."
+    counted = app.is_set(limit_key) or executors > 0 or not app.hides
+    number = f"failure number {most + 1}" if counted else "a failure beyond the limit"
+    what = f"{key} is {shown(app, key, 'no limit')}: {number} ends the application, however late."
     yield found("FailuresNeverExpire", app.source, what, settings={key: "1h"})
 
 

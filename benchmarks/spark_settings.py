@@ -1,4 +1,4 @@
-"""`python scripts/spark_settings.py FOLDER`: writes since when each Spark has a setting, and its defaults.
+"""`python -m benchmarks.spark_settings FOLDER`: writes since when each Spark has a setting, and its defaults.
 
 FOLDER has one folder for each release, such as 3.5.7, with the jars of spark-core and of what it needs to load (Scala,
 spark-common-utils, spark-network-common, spark-kubernetes, spark-catalyst, Hadoop's client, slf4j, log4j), as
