@@ -85,7 +85,9 @@ def from_script(text: str, source: str, settings_of: Callable[[str], Settings | 
     script = shell.read(text)
     found = list(shell.programs(script, _is_program))
     submitting = {id(command) for command, _ in found}
-    found += [(each, each.words[1:]) for each in script.commands if id(each) not in submitting and _looks_like_one(each)]
+    found += [
+        (each, each.words[1:]) for each in script.commands if id(each) not in submitting and _looks_like_one(each)
+    ]
     found += [each for inner in script.texts for each in shell.programs(shell.read(inner), _is_program)]
     found.sort(key=lambda each: each[0].line)
     if not found:

@@ -162,7 +162,7 @@ def _metric_names(app: Submission) -> Iterator[Finding]:
         "",
     )
     where = f"spec.{app.exporter.field}" if app.exporter is not None else agent
-    if where:
+    if where and not _exposed(app):
         yield found("JmxMetricsUnread", app.source, f"{where} names the JMX exporter.")
     key = "spark.metrics.namespace"
     if app.is_set(key) and workload_of(app) == _STREAMING:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 
 _NUMBER = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
-_IMAGE = re.compile(r"spark[^/:@]*(?::|-)v?(\d+\.\d+(?:\.\d+)?)(?![\w.]*/)", re.ASCII | re.IGNORECASE)
+_IMAGE = re.compile(r"spark[^/:@]*?(?::|-)v?(\d+\.\d+(?:\.\d+)?)(?![\w.]*/)", re.ASCII | re.IGNORECASE)
 _ARTIFACT = re.compile(r"org\.apache\.spark:[\w.-]+_2\.\d+:(\d+\.\d+\.\d+)", re.ASCII)
 
 
