@@ -92,7 +92,7 @@ def test_what_the_kernel_allows_a_pod_is_checked_with_or_without_an_application(
 
 def test_several_findings_of_one_severity_are_counted_in_the_plural() -> None:
     ended = run("doctor", "--spark-submit", "spark-submit --conf spark.decommission.enabled=true job.py")
-    assert re.fullmatch(r"\d+ warnings", ended.out.splitlines()[-1])
+    assert re.fullmatch(r"\d+ warnings, 1 info", ended.out.splitlines()[-1])
 
 
 def test_a_policy_next_to_a_file_is_wrong_usage(conf: Path) -> None:
