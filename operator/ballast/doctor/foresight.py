@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ballast.doctor import shuffle_service
 from ballast.doctor.catalog import Finding, found
-from ballast.doctor.spark_version import SparkVersion, default_of
+from ballast.doctor.spark_version import default_of, exists
 from ballast.doctor.submission import EXECUTOR_LABEL, Submission, UnreadError
 
 WORKLOAD_LABEL = "ballast.dev/workload"
 TOPOLOGY_LABEL = "ballast.dev/topology"
 COMPONENT_LABEL = "ballast.dev/component"
 GRACE = "spark.kubernetes.executor.terminationGracePeriodSeconds"
-GRACE_SINCE = SparkVersion(4, 1)
 _SHORTEST_EXIT_SECONDS = 5.0
 """A decommissioned executor was measured to exit after 3.3 s."""
 _STREAMING = "Streaming"
@@ -44,7 +43,7 @@ def grace_of(app: Submission) -> tuple[float, str]:
     pod = app.executor
     if pod.grace_seconds is not None:
         return pod.grace_seconds, pod.grace_field
-    if app.spark >= GRACE_SINCE:
+    if exists(GRACE, app.spark):
         return app.seconds(GRACE, "30s"), GRACE
     if pod.template_grace_seconds is not None:
         return pod.template_grace_seconds, pod.template_grace_field
@@ -69,7 +68,7 @@ def _scheduler(app: Submission) -> Iterator[Finding]:
     # The webhook of kubeflow's operator acts last; Spark's settings override a template.
     where, name = app.executor.scheduler_field, app.executor.scheduler
     if ".template." in where or "podTemplateSpec" in where or not name:
-        key = next((key for key in _SCHEDULERS if app.is_set(key)), "")
+        key = next((key for key in _SCHEDULERS if app.is_set(key) and exists(key, app.spark)), "")
         where, name = (key, app.text(key)) if key else (where, name)
     if name and name != "default-scheduler":
         yield found("ForeignScheduler", app.source, f"{where} is {name}.")
@@ -83,12 +82,12 @@ def _grace(app: Submission) -> Iterator[Finding]:
 
 
 def _without_effect(app: Submission) -> Iterator[Finding]:
-    if app.is_set(GRACE) and app.spark < GRACE_SINCE:
+    if app.is_set(GRACE) and not exists(GRACE, app.spark):
         what = f"{GRACE} is {app.text(GRACE)}, and Spark {app.spark} does not know it."
         yield found("GracePeriodIgnored", app.source, what)
         return
     seconds = app.executor.template_grace_seconds
-    overridden = app.spark >= GRACE_SINCE and not app.is_set(GRACE) and app.executor.grace_seconds is None
+    overridden = exists(GRACE, app.spark) and not app.is_set(GRACE) and app.executor.grace_seconds is None
     if overridden and seconds is not None and seconds != 30.0:
         what = f"{app.executor.template_grace_field} is {seconds:g} s, and Spark {app.spark} overrides it with 30 s."
         yield found("GracePeriodIgnored", app.source, what, settings={GRACE: f"{max(seconds, 30.0):g}s"})

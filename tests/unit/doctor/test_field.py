@@ -272,6 +272,12 @@ def test_11_all_that_moves_need_is_checked_and_jmx_names_are_not_read() -> None:
     assert wanted <= set(found)
 
 
+@pytest.mark.parametrize(("version", "off"), [("3.5.7", True), ("4.0.1", False)])
+def test_11_spark_4_exposes_executors_by_default(version: str, off: bool) -> None:
+    app = kubeflow(f"{{sparkVersion: {version}, executor: {{labels: {{ballast.dev/workload: Streaming}}}}}}")
+    assert ("ExecutorMetricsOff" in findings(app)) is off
+
+
 def test_12_a_spark_connect_server_is_read() -> None:
     app = case("12-spark-connect/connect.yaml")
     assert (app.source, app.conf["spark.executor.instances"]) == (
