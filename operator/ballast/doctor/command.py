@@ -123,7 +123,7 @@ def _why_not(text: str) -> str:
 
 
 def _broken_off(commands: Sequence[Command], submitting: Command) -> tuple[Passed, ...]:
-    """Options that begin a line by themselves: the line before lacks its backslash, has a space behind it, or is a comment."""
+    """Options that begin a line by themselves: the one before lacks its backslash or is a comment."""
     behind = commands[commands.index(submitting) + 1 :] if submitting in commands else ()
     until_next = itertools.takewhile(lambda each: not any(_is_program(word.text) for word in each.words), behind)
     return tuple(

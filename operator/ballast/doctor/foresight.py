@@ -190,12 +190,8 @@ def _collector(app: Submission) -> Iterator[Finding]:
     if app.is_set(cores) and _cores(app.text(cores)) <= 1.0:
         what = f"{cores} is {app.text(cores)}."
     if what:
-        yield found(
-            "SerialCollector",
-            app.source,
-            what,
-            settings={"spark.executor.extraJavaOptions": f"{options} -XX:+UseG1GC".strip()},
-        )
+        # No patch: fields of resources override this setting, and a collector is the user's choice.
+        yield found("SerialCollector", app.source, what)
 
 
 def _overhead_mib(app: Submission) -> float:

@@ -73,6 +73,7 @@ REMEDY_ELSEWHERE = {
     "WorkloadUnknown",
     "JmxMetricsUnread",
     "MetricsNamespaceSet",
+    "SerialCollector",
 }
 """Findings that no setting removes."""
 
