@@ -15,6 +15,7 @@ from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.output import AS_TABLE, MetricsOption, saved, show, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.source import AllNamespacesOption, FileOption, one_namespace
+from ballast.doctor.shuffle_service import service_of
 from ballast.doctor.submission import properties
 from ballast.errors import InvalidField
 from ballast.report.price import LIST_PRICES, Cloud, Price, cloud_of, own_price
@@ -211,7 +212,7 @@ class _Uses:
 
 def _uses(text: str) -> _Uses:
     conf = _settings(text)
-    return _Uses(shuffles_remotely(conf), reads_kafka(conf))
+    return _Uses(service_of(conf) is not None, reads_kafka(conf))
 
 
 def _settings(text: str) -> Mapping[str, str]:
@@ -222,14 +223,7 @@ def _settings(text: str) -> Mapping[str, str]:
         return {}
 
 
-_SERVICES = ("celeborn", "uniffle", "rss", "s3shuffle")
 _CONNECTOR = "spark-sql-kafka"
-
-
-def shuffles_remotely(conf: Mapping[str, str]) -> bool:
-    """By the class names of Celeborn's, Uniffle's and the like's shuffle managers."""
-    named = (conf.get("spark.shuffle.manager", ""), conf.get("spark.shuffle.sort.io.plugin.class", ""))
-    return any(service in each.lower() for each in named for service in _SERVICES)
 
 
 def reads_kafka(conf: Mapping[str, str]) -> bool:

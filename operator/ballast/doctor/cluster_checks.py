@@ -248,6 +248,15 @@ def _installed(cluster: Cluster) -> Iterator[Finding]:
         yield found("NotInstalled", cluster.server, what)
 
 
+def _policies(cluster: Cluster) -> Iterator[Finding]:
+    if (
+        cluster.definitions
+        and not cluster.policies
+        and not any("balancingpolic" in each.lower() for each in cluster.unread)
+    ):
+        yield found("NoPolicy", cluster.server, "The cluster has no BalancingPolicy.")
+
+
 def _rights(cluster: Cluster) -> Iterator[Finding]:
     for operator in cluster.operators:
         for right in operator.denied:
@@ -440,6 +449,7 @@ def _some(names: Sequence[str]) -> str:
 
 _RULES: Sequence[Callable[[Cluster], Iterator[Finding]]] = (
     _installed,
+    _policies,
     _rights,
     _versions,
     _clocks,
