@@ -156,15 +156,15 @@ _Job = Annotated[
     Field(min_length=1, max_length=253),
     matching("[-_.:/a-zA-Z0-9]+", "write a label job as it is, such as node-exporter: it is no regular expression"),
 ]
-_Jobs = Annotated[tuple[_Job, ...], Field(max_length=8), ATOMIC]
+_Jobs = Annotated[tuple[_Job, ...], Field(min_length=1, max_length=8), ATOMIC]
 
 
 class Jobs(Model):
     """Labels `job` of the series that the preset reads."""
 
-    node_exporter: _Jobs = ()
+    node_exporter: _Jobs | None = None
     """Of node-exporter. Default: node-exporter and the names that Grafana's Alloy and the exporter's chart use."""
-    cadvisor: _Jobs = ()
+    cadvisor: _Jobs | None = None
     """Of what kubelets export about containers. Default: kubelet and Grafana's name; with preset Cadvisor, any."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ballast.cli.access import address
+from ballast.cli.matchers import MatcherOption, matchers
 from ballast.cli.output import console
 from ballast.cli.source import SYSTEM_NAMESPACE
 from ballast.cli.spark import progress, with_spark
@@ -61,13 +62,7 @@ def history(
         str, typer.Option(help="How old samples are when all of them are there.", metavar="DURATION")
     ] = "5m",
     preset: Annotated[Preset, typer.Option(help="How Prometheus is set up.")] = Preset.KUBE_PROMETHEUS_STACK,
-    matcher: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="LABEL=VALUE of all series to read, such as cluster=prod, where one server has several clusters.",
-            metavar="MATCHER",
-        ),
-    ] = None,
+    matcher: MatcherOption = None,
     pool: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,7 +106,7 @@ def history(
             window_ms=_span_ms(window, field="--window", least="5s", most="1h"),
             operator=_namespace(operator_namespace),
             pools=_pools(pool),
-            matchers=_matchers(matcher),
+            matchers=matchers(matcher),
         )
         now_ms = time.time_ns() // 1_000_000
         wanted = _range(first, last, back=back, now_ms=now_ms, delay_ms=span_ms(delay, field="--delay"))
@@ -211,15 +206,6 @@ def _pools(texts: list[str] | None) -> dict[str, re.Pattern[str]]:
                 "--pool", expression, f"write a regular expression of Python's that whole names match ({error})"
             ) from None
     return pools
-
-
-def _matchers(texts: list[str] | None) -> dict[str, str]:
-    """Raises InvalidField. They become a part of queries."""
-    found = _pairs(texts, field="--matcher")
-    for name in found:
-        if not re.fullmatch(r"_?[a-zA-Z][a-zA-Z0-9_]*", name):
-            raise InvalidField("--matcher", name, "write a label's name as Prometheus has it, such as cluster")
-    return found
 
 
 def _namespace(text: str) -> str:

@@ -190,7 +190,7 @@ def queries_of_policy(spec: MetricsSpec) -> Queries:
         spec.preset,
         spec.advanced.queries.to_dict(),
         matchers=spec.prometheus.matchers if spec.prometheus is not None else {},
-        jobs=Jobs(chosen.node_exporter, chosen.cadvisor),
+        jobs=Jobs(chosen.node_exporter or (), chosen.cadvisor or ()),
     )
 
 
