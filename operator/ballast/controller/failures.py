@@ -130,7 +130,7 @@ class FailureReports:
 def failure(pod: Pod) -> Failure | None:
     """Of an executor that ended in failure, and was not deleted before."""
     application = _application(pod)
-    if pod.executor is None or application is None or pod.status_phase != "Failed" or pod.leaving:
+    if pod.executor is None or application is None or not pod.failed or pod.leaving:
         return None
     executor = pod.executor.executor_id
     known = executor.isascii() and executor.isdecimal() and int(executor) <= LARGEST_ID

@@ -210,7 +210,14 @@ def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
     """
     if pod is None or not (pod.executor is not None or pod.is_driver or pod.held is not None):
         return None
-    return pod.gates, pod.node, pod.status_phase, pod.leaving, pod.nominated is not None and pod.unschedulable
+    return (
+        pod.gates,
+        pod.node,
+        pod.status_phase,
+        pod.phase,
+        pod.leaving,
+        pod.nominated is not None and pod.unschedulable,
+    )
 
 
 def _take_out(groups: dict[str, dict[str, Pod]], key: str, uid: str) -> None:

@@ -151,8 +151,14 @@ class Pod:
         return self.labels.get(names.SPARK_ROLE) == "driver"
 
     @property
+    def failed(self) -> bool:
+        """Whether the executor in it has failed. Its pod ends only when its sidecars do, which some never do."""
+        return self.status_phase == "Failed" or bool(self.executor and self.executor.exit_code)
+
+    @property
     def phase(self) -> Phase:
-        if self.ended:
+        """An executor has ended when Spark's container has, though the pod takes room as long as a sidecar runs."""
+        if self.ended or (self.executor is not None and self.executor.exit_code is not None):
             return Phase.ENDED
         if self.leaving:
             return Phase.LEAVING
