@@ -16,7 +16,7 @@ from ballast.controller.ends import Rates
 from ballast.controller.membership import key_of, namespace_of
 from ballast.errors import BallastError
 from ballast.fairness import in_turn, lots
-from ballast.kube import kinds, names
+from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import Forbidden, KubeError
 from ballast.kube.nodes import NodeFacts
@@ -235,7 +235,6 @@ def _drivers(pods: Iterable[Pod]) -> dict[tuple[str, str], set[str]]:
     """Names of the driver pods by namespace and application."""
     found: dict[tuple[str, str], set[str]] = {}
     for pod in pods:
-        application = pod.labels.get(names.SPARK_APPLICATION)
-        if pod.is_driver and application:
+        for application in pod.driven:
             found.setdefault((pod.namespace, application), set()).add(pod.name)
     return found

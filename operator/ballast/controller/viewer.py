@@ -177,9 +177,10 @@ def look(
     policy = policy_from(resource, {node.name: node.labels for node in nodes})
     figures = MetricsReader(client, namespace="", more=SHUFFLE)
     now = clock()
-    reading = figures.read(resource, nodes, pods, now=now)
+    lists = Lists(pods, nodes, {pod.namespace: {} for pod in pods}, volumes)
+    reading = figures.read(resource, nodes, list(lists.pods), now=now)
     seen = observe(
-        Lists(pods, nodes, {pod.namespace: {} for pod in pods}, volumes),
+        lists,
         policy,
         pool=Pool.of(resource.spec),
         topologies=(),

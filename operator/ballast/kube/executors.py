@@ -45,6 +45,8 @@ class SparkExecutor:
     """When Ballast wrote its required node affinity; None if it did not."""
     by_other_pods: bool = False
     """Its pod requires to be near other pods or apart from them, by what Ballast does not look at."""
+    owner_uid: str = ""
+    """Of the pod that owns its pod: Spark names the driver's, whatever labels that has."""
 
 
 class ExecutorReader:
@@ -78,6 +80,7 @@ class ExecutorReader:
             exit_code=_exit_code(state),
             pinned_at=pinned_at,
             by_other_pods=_by_other_pods(spec),
+            owner_uid=_owning_pod(metadata),
         )
 
     def _cores(self, container: JSON) -> float:
@@ -111,6 +114,12 @@ def _by_other_pods(spec: JSON) -> bool:
 def _controller(metadata: JSON) -> JSON:
     owners: list[JSON] = metadata.get("ownerReferences") or []
     return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def _owning_pod(metadata: JSON) -> str:
+    owners: list[JSON] = metadata.get("ownerReferences") or []
+    pods = sorted((each for each in owners if each.get("kind") == "Pod"), key=lambda each: not each.get("controller"))
+    return pods[0].get("uid") or "" if pods else ""
 
 
 def _stops_by(container: JSON, script: str) -> bool:

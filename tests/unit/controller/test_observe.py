@@ -323,6 +323,13 @@ def test_an_application_without_a_topology_is_one() -> None:
     assert view.driver == Anchor(("b", "a-1", "node-2"), 1.0, "node-2")
 
 
+def test_executors_are_placed_next_to_the_pod_that_owns_them_whatever_its_labels() -> None:
+    server = pod("connect", node="node-2", labels={"app": "connect"})
+    owner = [{"kind": "Pod", "name": "connect", "uid": "uid-connect", "controller": True}]
+    (view,) = look(server, executor(1, owners=owner, gates=[GATE])).snapshot.topologies
+    assert view.driver == Anchor(("b", "a-1", "node-2"), 1.0, "node-2")
+
+
 def test_a_topology_is_read_whole() -> None:
     clicks = topology(
         components=[
