@@ -232,7 +232,7 @@ def _size(demand: Any) -> int:
 
 def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
     """What a pass can act on: a gate, a node, a phase, a departure, a nomination by which kube-scheduler keeps room in
-    vain; of other pods only our gate.
+    vain, a pin to where no node takes the pod; of other pods only our gate.
     """
     if pod is None or not (pod.executor is not None or pod.is_driver or pod.held is not None):
         return None
@@ -242,8 +242,12 @@ def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
         pod.status_phase,
         pod.phase,
         pod.leaving,
-        pod.nominated is not None and pod.unschedulable,
+        pod.unschedulable and _tied(pod),
     )
+
+
+def _tied(pod: Pod) -> bool:
+    return pod.nominated is not None or (pod.executor is not None and pod.executor.pinned_at is not None)
 
 
 def _take_out(groups: dict[str, dict[str, Pod]], key: str, uid: str) -> None:

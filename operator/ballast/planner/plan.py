@@ -40,6 +40,7 @@ from ballast.planner.release import (
     Releases,
     given_up,
     of_one_pass,
+    patience_ends,
     releases,
     tried_lately,
     unschedulable,
@@ -180,7 +181,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         pool=_pool(inputs, leveling),
         locality=_localities(inputs),
         paused=tuple(sorted(inputs.resting.paused)),
-        wake_at=_wake_at(released, clear_at),
+        wake_at=_wake_at(released, clear_at, patience_ends(snapshot, now)),
     )
     return decided, remembering
 
@@ -322,9 +323,10 @@ def _localities(inputs: _Inputs) -> tuple[LocalityView, ...]:
     )
 
 
-def _wake_at(released: Releases, clear_at: float | None) -> float | None:
+def _wake_at(released: Releases, *others: float | None) -> float | None:
+    """The earliest of all times at which an executor has waited long enough."""
     ends = [hold.until for hold in released.holds]
-    return min((at for at in (*ends, clear_at) if at is not None), default=None)
+    return min((at for at in (*ends, *others) if at is not None), default=None)
 
 
 # How often in a row nodes were part of too wide a gap, as the policy's strategy remembers it.
