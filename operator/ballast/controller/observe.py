@@ -272,6 +272,7 @@ class _Pass:
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
                 by_other_pods=facts.by_other_pods or self._anti_affinity.unsure(pod),
+                late_claims=not self._lists.volumes.all_bound(pod.namespace, pod.claims),
                 unknown_topology=belonging.unknown_topology,
                 usage=self._metrics.executors.get(pod.key),
             )

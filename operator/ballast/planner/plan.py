@@ -129,6 +129,10 @@ _BY_OTHER_PODS = (
     "its place is preferred, not required: its pod requires affinity to other pods, or a spread over them, or not all "
     "pods that may keep it away were looked at; kube-scheduler decides about these"
 )
+_LATE_CLAIMS = (
+    "its place is preferred, not required: it mounts a claim that has no volume yet, and kube-scheduler decides where "
+    "that is made"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +272,11 @@ def _tied(placements: list[Placement], gated: list[Executor], in_vain: Collectio
     """Don't pin executors that must not be deleted: an unschedulable pin could not be undone.
 
     Nor those that require a spread over pods, or (anti-)affinity to them: the pin would defeat the spread, or leave
-    them no node. `in_vain`: those that should not wait for a node in their zone, since others of their component have.
+    them no node. Nor those whose volume is still to be made. `in_vain`: those that should not wait for a node in their
+    zone, since others of their component have.
     """
     loose = {executor.uid: _PREFERRED for executor in gated if not executor.labeled}
+    loose |= {executor.uid: _LATE_CLAIMS for executor in gated if executor.late_claims}
     loose |= {executor.uid: _BY_OTHER_PODS for executor in gated if executor.by_other_pods}
     return [
         replace(p, pin=Pin.NONE, detail=p.detail or loose.get(p.uid, _PREFERRED))

@@ -309,6 +309,9 @@ def test_volumes_bind_an_executor_to_where_they_are() -> None:
     bound, free = found.executors
     assert [bound.constraints.volumes_reach(n.labels, n.name) for n in found.nodes] == [False, True]
     assert free.constraints.volume_terms == ()
+    assert (bound.late_claims, free.late_claims) == (False, False)
+    (late,) = look(executor(1, volumes=mounted)).snapshot.executors
+    assert late.late_claims, "its claim has no volume yet"
 
 
 def test_an_application_without_a_topology_is_one() -> None:

@@ -8,7 +8,7 @@ from ballast.controller.failures import Failure
 from ballast.controller.pod_index import PodIndex
 from ballast.kube.constraint_reader import REQUIRED
 from ballast.kube.pods import Pod, PodReader
-from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, executor, pod
+from tests.unit.kube.builders import CREATED, GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, executor, pinned_by_us, pod
 
 LONG = {f"{prefix}/x{number}": "y" * 63 for number in range(500) for prefix in ("long.io", "ballast.dev")}
 
@@ -68,6 +68,20 @@ def test_the_pod_that_owns_an_executor_is_handed_to_a_pass_for_as_long_as_it_doe
     assert [each.name for each in index.others(["analytics"]).by_namespace["analytics"]] == ["server"]
     index.changed(server, None)
     assert index.others(["analytics"]).by_namespace == {}
+
+
+def test_a_pass_is_due_when_kube_scheduler_finds_no_node_where_an_executor_is_pinned() -> None:
+    told: list[None] = []
+    index = PodIndex(notify=lambda: told.append(None), gated=lambda: None, failed=lambda _: None)
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    for pinned, notices in ((False, 1), (True, 2)):
+        changes: dict[str, Any] = {"managed_fields": [pinned_by_us(CREATED)]} if pinned else {}
+        waits, stuck = (PodReader().read(executor(1, **changes, **more)) for more in ({}, {"status": refused}))
+        told.clear()
+        index.changed(None, waits)
+        index.changed(waits, stuck)
+        assert len(told) == notices
+        index.changed(stuck, None)
 
 
 def test_executors_that_name_each_other_as_owners_stay_executors() -> None:
