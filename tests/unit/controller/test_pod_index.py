@@ -76,7 +76,8 @@ def test_a_pass_is_due_when_kube_scheduler_finds_no_node_where_an_executor_is_pi
     refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
     for pinned, notices in ((False, 1), (True, 2)):
         changes: dict[str, Any] = {"managed_fields": [pinned_by_us(CREATED)]} if pinned else {}
-        waits, stuck = (PodReader().read(executor(1, **changes, **more)) for more in ({}, {"status": refused}))
+        more: list[dict[str, Any]] = [{}, {"status": refused}]
+        waits, stuck = (PodReader().read(executor(1, **changes, **each)) for each in more)
         told.clear()
         index.changed(None, waits)
         index.changed(waits, stuck)
