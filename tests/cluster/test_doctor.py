@@ -14,6 +14,7 @@ import pytest
 
 from ballast.doctor.catalog import CLUSTER
 from ballast.kube.kinds import BALANCING_POLICY, NODE, POD, SPARK_TOPOLOGY
+from ballast.prometheus import Preset, queries
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.kube.cluster import Cluster
 from tests.testbed.errors import TestbedError
@@ -44,6 +45,7 @@ PROVOKED = {
     "GateNotEffective",
     "PrometheusUnreachable",
     "QueryIncomplete",
+    "MetricsAmbiguous",
     "BudgetBlocks",
     "OtherMover",
 }
@@ -332,6 +334,21 @@ def test_a_prometheus_without_series_of_the_nodes_is_found(scene: Scene) -> None
         told = scene.told("QueryIncomplete", f"BalancingPolicy {POLICY}", "--prometheus", prometheus.url)
     assert f"The query nodeCpu has no fresh value for {', '.join(NODES)}." in told
     assert "The query executorCpu has no series, although executors run." in told
+
+
+def test_nodes_whose_metrics_come_from_several_sources_are_found(scene: Scene) -> None:
+    asked = queries(Preset.KUBE_PROMETHEUS_STACK, {}).rendered(120.0)
+
+    def vector(*series: dict[str, str]) -> str:
+        found = [{"metric": labels, "value": [1.0, "2"]} for labels in series]
+        return json.dumps({"status": "success", "data": {"resultType": "vector", "result": found}})
+
+    with serving() as prometheus:
+        prometheus.said_to[asked["nodeCpu"]] = vector({"node": NODES[0]}, {"node": NODES[1]})
+        prometheus.said_to[asked["nodeSources"]] = vector({"node": NODES[0], "signal": "nodeCpu"})
+        told = scene.told("MetricsAmbiguous", f"BalancingPolicy {POLICY}", "--prometheus", prometheus.url)
+    sources = "several sources (clusters, replicas of Prometheus or exporters)"
+    assert told == [f"The metrics of node {NODES[0]} come from {sources}, and are not used."]
 
 
 def test_a_budget_that_allows_nothing_is_found_with_a_patch(scene: Scene) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api import labels as selectors
 from ballast.api.labels import LabelSelector, Requirement
-from ballast.controller.metrics_reader import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader, queries_of_policy
 from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod
 from ballast.errors import BallastError
 from ballast.http_date import stamp_ahead_seconds
@@ -21,8 +21,9 @@ from ballast.kube.errors import Forbidden, KubeError, NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import Query, read_list
 from ballast.model import PlacementMode
-from ballast.prometheus import Answer, queries, settled
-from ballast.prometheus.series import by_node
+from ballast.prometheus import SOURCES, Ambiguity, settled
+from ballast.prometheus.ambiguity import doubled
+from ballast.prometheus.series import ValueByKey, by_node
 
 T = TypeVar("T")
 _OURS = "app.kubernetes.io/name=ballast"
@@ -274,7 +275,7 @@ class _Inspection:
             # An address with a password is refused, and must not be shown.
             url = server.url.rpartition("@")[2]
             pool = [node.name for node in nodes if policy.spec.node_selector.matches(node.labels)]
-            asked = queries(spec.preset, spec.advanced.queries.to_dict())
+            asked = queries_of_policy(spec)
             try:
                 client = figures.server(policy.metadata.name, server)
             except BallastError as error:
@@ -284,11 +285,22 @@ class _Inspection:
             if not answers:
                 found[policy.metadata.name] = Metrics(url=url, problem=next(iter(failures.values()), "no query"))
                 continue
-            empty = [name for name, each in answers.items() if name.startswith("executor") and not each.series]
+            vectors = {name: answer.series for name, answer in answers.items()}
+            shares = {
+                signal: by_node(vectors[signal], addresses, doubled(vectors, signal, asked.sources))
+                for signal in vectors
+                if signal.startswith("node") and signal not in SOURCES
+            }
+            empty = [
+                name
+                for name, series in vectors.items()
+                if name.startswith("executor") and name not in SOURCES and not series
+            ]
             found[policy.metadata.name] = Metrics(
                 url=url,
                 failures=failures,
-                without=_without(answers, pool, addresses, max_age_seconds=spec.max_age.seconds),
+                without=_without(shares, pool, max_age_seconds=spec.max_age.seconds),
+                ambiguous=ambiguity.found if (ambiguity := Ambiguity.among(shares, {}, known=pool)) else "",
                 empty=tuple(empty) if executors else (),
             )
         figures.close()
@@ -296,15 +308,14 @@ class _Inspection:
 
 
 def _without(
-    answers: Mapping[str, Answer], pool: Sequence[str], addresses: Mapping[str, str], *, max_age_seconds: float
+    figures: Mapping[str, ValueByKey], pool: Sequence[str], *, max_age_seconds: float
 ) -> dict[str, tuple[str, ...]]:
-    """By signal the nodes for which it has no value, or an old one."""
-    known = {
-        signal: by_node(answer.series, addresses).values
-        for signal, answer in answers.items()
-        if signal.startswith("node")
+    """By signal the nodes for which it has no value, or an old one. Several sources are another finding."""
+    known = {signal: found.values for signal, found in figures.items()}
+    missing = {
+        signal: [name for name in pool if name not in found.values and name not in found.doubled]
+        for signal, found in figures.items()
     }
-    missing = {signal: [name for name in pool if name not in values] for signal, values in known.items()}
     old = [name for name in pool if known.get("nodeAge", {}).get(name, 0.0) > max_age_seconds]
     if old:
         missing["nodeAge"] = [*missing["nodeAge"], *old]

@@ -288,6 +288,14 @@ CLUSTER: Mapping[str, Entry] = {
         "Choose the preset that matches how Prometheus scrapes, or write the query yourself: "
         "spec.metrics.advanced.queries.",
     ),
+    "MetricsAmbiguous": Entry(
+        Severity.ERROR,
+        "One Prometheus holds several clusters with nodes of the same name or address, replicas of one Prometheus "
+        "without deduplication, or two scrapes of one exporter. Their values would be added up, so they are not used, "
+        "and nothing is moved from or to such a node.",
+        "Choose one: spec.metrics.prometheus.matchers, such as cluster: prod. Ask an endpoint that removes duplicates. "
+        "Name the scrape's job in spec.metrics.advanced.jobs.",
+    ),
     "BudgetBlocks": Entry(
         Severity.WARNING,
         "A PodDisruptionBudget allows no disruption now. The Eviction API refuses to evict the executors that it "

@@ -58,6 +58,8 @@ class Metrics:
     """Signal → nodes of the pool for which it has no fresh value."""
     empty: tuple[str, ...] = ()
     """Signals of executors that have no series at all."""
+    ambiguous: str = ""
+    """What has several sources; empty if nothing has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +340,8 @@ def _metrics(cluster: Cluster) -> Iterator[Finding]:
             if nodes:
                 what = f"The query {signal} has no fresh value for {_some(nodes)}."
                 yield found("QueryIncomplete", subject, what)
+        if seen.ambiguous:
+            yield found("MetricsAmbiguous", subject, f"{seen.ambiguous[0].upper()}{seen.ambiguous[1:]}.")
         for signal in seen.empty:
             what = f"The query {signal} has no series, although executors run."
             yield found("QueryIncomplete", subject, what, severity=Severity.INFO)

@@ -112,6 +112,7 @@ class ConditionReason(StrEnum):
     UNREACHABLE = "Unreachable"
     SECRET_NOT_READ = "SecretNotRead"
     NO_NODE_METRICS = "NoNodeMetrics"
+    METRICS_AMBIGUOUS = "MetricsAmbiguous"
     CLOCKS_DISAGREE = "ClocksDisagree"
     QUERY_NOT_ALLOWED = "QueryNotAllowed"
     QUERY_WITHOUT_VALUE = "QueryWithoutValue"

@@ -40,6 +40,7 @@ from ballast.planner.release import (
     Releases,
     given_up,
     of_one_pass,
+    patience_ends,
     releases,
     tried_lately,
     unschedulable,
@@ -129,6 +130,10 @@ _BY_OTHER_PODS = (
     "its place is preferred, not required: its pod requires affinity to other pods, or a spread over them, or not all "
     "pods that may keep it away were looked at; kube-scheduler decides about these"
 )
+_LATE_CLAIMS = (
+    "its place is preferred, not required: it mounts a claim that has no volume yet, and kube-scheduler decides where "
+    "that is made"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         pool=_pool(inputs, leveling),
         locality=_localities(inputs),
         paused=tuple(sorted(inputs.resting.paused)),
-        wake_at=_wake_at(released, clear_at),
+        wake_at=_wake_at(released, clear_at, patience_ends(snapshot, now)),
     )
     return decided, remembering
 
@@ -264,11 +269,12 @@ def _tied(
     """Don't pin executors that must not be deleted: an unschedulable pin could not be undone.
 
     Nor those that require a spread over pods, or (anti-)affinity to them: the pin would defeat the spread, or leave
-    them no node. `in_vain`: those that should not wait for a node in their zone, since others of their component have.
-    `hopeless`: those whose places kube-scheduler may refuse again.
+    them no node. Nor those whose volume is still to be made. `in_vain`: those that should not wait for a node in their
+    zone, since others of their component have. `hopeless`: those whose places kube-scheduler may refuse again.
     """
     loose = dict.fromkeys(hopeless, _REFUSED_LATELY)
     loose |= {executor.uid: _PREFERRED for executor in gated if not executor.labeled}
+    loose |= {executor.uid: _LATE_CLAIMS for executor in gated if executor.late_claims}
     loose |= {executor.uid: _BY_OTHER_PODS for executor in gated if executor.by_other_pods}
     return [
         replace(
@@ -326,9 +332,10 @@ def _localities(inputs: _Inputs) -> tuple[LocalityView, ...]:
     )
 
 
-def _wake_at(released: Releases, clear_at: float | None) -> float | None:
+def _wake_at(released: Releases, *others: float | None) -> float | None:
+    """The earliest of all times at which an executor has waited long enough."""
     ends = [hold.until for hold in released.holds]
-    return min((at for at in (*ends, clear_at) if at is not None), default=None)
+    return min((at for at in (*ends, *others) if at is not None), default=None)
 
 
 # How often in a row nodes were part of too wide a gap, as the policy's strategy remembers it.

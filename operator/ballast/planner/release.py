@@ -98,6 +98,17 @@ def _counted(before: Attempts | None, key: Key, now: float) -> Attempts:
     return replace(before, count=before.count + 1, last_at=now)
 
 
+def patience_ends(snapshot: Snapshot, now: float) -> float | None:
+    """When the next executor will have been unschedulable in its place for as long as it may; None if none is."""
+    ends = (
+        executor.unschedulable_since + seconds
+        for executor in snapshot.executors
+        if executor.unschedulable_since is not None and _waits(executor, now, -inf)
+        for seconds in (_patience_seconds(executor), NODE_SECONDS)
+    )
+    return min((at for at in ends if at > now), default=None)
+
+
 def _patience_seconds(executor: Executor) -> float:
     return PATIENCE_SECONDS if executor.lacks_room else BARRED_SECONDS
 

@@ -111,6 +111,7 @@ def test_a_rack_that_holds_the_set_is_named_and_one_that_does_not_is_not() -> No
     [
         (gated("e", labeled=False), a_policy()),
         (gated("e", by_other_pods=True), a_policy()),
+        (gated("e", late_claims=True), a_policy()),
         (gated("e"), with_placement(pin=Pin.NONE)),
     ],
 )

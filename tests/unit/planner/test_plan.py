@@ -224,6 +224,15 @@ def test_an_executor_that_requires_a_spread_over_other_pods_is_not_tied_to_one_z
     assert "requires affinity to other pods" in placement.detail
 
 
+def test_an_executor_whose_volume_is_still_to_be_made_only_prefers_its_zone() -> None:
+    """Its StorageClass may make volumes in another zone alone: pinned, it was deleted and made again."""
+    waiting = (gated("e-1", since=NOW - 3, late_claims=True),)
+    found, _ = plan(a_snapshot(a_node("a"), a_node("b"), executors=waiting), POLICY, Memory(), NOW)
+    (placement,) = found.placements
+    assert (placement.pin, placement.node is not None) == (Pin.NONE, True)
+    assert "a claim that has no volume yet" in placement.detail
+
+
 def test_a_second_pass_over_placed_executors_does_nothing() -> None:
     nodes = (a_node("a"), a_node("b"))
     running = tuple(an_executor(f"e-{i}", node="a") for i in range(3))

@@ -21,17 +21,19 @@ from ballast.model import (
     Requirement,
     Resources,
 )
+from ballast.planner.plan import plan
 from ballast.planner.release import (
     MOST_KINDS,
     TURN_SECONDS,
     Releases,
     given_up,
     of_one_pass,
+    patience_ends,
     releases,
     tried_lately,
     unschedulable,
 )
-from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
+from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 ENFORCE = PlacementPolicy(mode=PlacementMode.ENFORCE)
 
@@ -163,6 +165,24 @@ def test_who_waits_too_long_where_it_was_tied_is_to_be_deleted_and_counted_once_
     deleted, attempts = found(waiting("e2"), waiting("e1"))
     assert deleted == ["team/e1", "team/e2"]
     assert attempts == (tried(1, 0.0),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "at"),
+    [
+        ({}, NOW - 5 + 20),
+        ({"lacks_room": False}, NOW - 5 + 10),
+        ({"unschedulable_since": NOW - 20}, NOW - 20 + 120),
+        ({"unschedulable_since": NOW - 120}, None),
+        ({"unschedulable_since": None}, None),
+        ({"pinned": False}, None),
+    ],
+)
+def test_a_pass_comes_when_one_has_waited_as_long_as_it_may(changes: dict[str, Any], at: float | None) -> None:
+    executors = (waiting(**{"unschedulable_since": NOW - 5, **changes}),)
+    assert patience_ends(a_snapshot(executors=executors), NOW) == at
+    decided, _ = plan(a_snapshot(executors=executors), a_policy(), Memory(), NOW)
+    assert decided.wake_at == at
 
 
 def test_it_is_deleted_with_a_reason() -> None:
