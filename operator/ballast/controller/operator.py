@@ -124,11 +124,17 @@ class Operator:
             on_error=lambda error: _LOG.warning("an event was lost: %s", error),
         )
         self._reporter = Reporter(
-            self._client, events=self._events, clock=self._clock, stays_off=lambda: self._switch.stays_off
+            self._client,
+            events=self._events,
+            clock=self._clock,
+            stays_off=lambda: self._switch.stays_off,
+            rests=lambda: self._switch.rests,
         )
         self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
-        self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=self._clock)
+        self._gates = GateTimeout(
+            self._client, gated=self._state.gated, places=places, clock=self._clock, rest=self._switch.rest
+        )
 
     def _pod_created_at(self) -> float | None:
         return self._state.created_at(self._settings.namespace, self._settings.identity)

@@ -357,12 +357,13 @@ class Reconciler:
             tuple(each for each in decided.placements if (each.reason is Reason.NOT_ENFORCED) is doubt)
             for doubt in (False, True)
         )
-        self._parts.actuator.release(context, replace(decided, placements=certain))
-        if not doubtful:
-            return True
-        confirmed = self._confirm(each.uid for each in doubtful)
-        if confirmed:
-            self._parts.actuator.release(context, replace(decided, placements=doubtful))
+        still_gated = self._parts.actuator.release(context, replace(decided, placements=certain))
+        confirmed = not doubtful or self._confirm(each.uid for each in doubtful)
+        if doubtful and confirmed:
+            still_gated += self._parts.actuator.release(context, replace(decided, placements=doubtful))
+        elif doubtful:
+            still_gated += len(doubtful)
+        self._parts.telemetry.gated.labels(context.name).set(len(decided.holds) + still_gated)
         return confirmed
 
     def _confirm(self, uids: Iterable[str]) -> bool:
@@ -405,7 +406,6 @@ class Reconciler:
         telemetry.keep_age(name, context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)
-        telemetry.gated.labels(name).set(len(decided.holds))
         if full and context.reading.at is not None:
             # Last, so that a reader of it also sees the results of these metrics.
             telemetry.metrics_at.labels(name).set(context.reading.at)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import StatusModel
+from ballast.controller.breaker import Rest
 from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
@@ -74,7 +75,10 @@ class _Unplaced:
 
 
 class Reporter:
-    """`clock`: seconds since the epoch; `stays_off`: whether the gate switch stays off although this operator leads."""
+    """`clock`: seconds since the epoch; `stays_off`: whether the gate switch stays off although this operator leads.
+
+    `rests`: by namespace, where executors are not gated for now.
+    """
 
     def __init__(
         self,
@@ -83,8 +87,10 @@ class Reporter:
         events: EventRecorder,
         clock: Callable[[], float],
         stays_off: Callable[[], bool] = lambda: False,
+        rests: Callable[[], Mapping[str, Rest]] = dict,
     ) -> None:
         self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
+        self._rests = rests
         self._unplaced = _Unplaced()
         self._written: dict[str, _Written] = {}
         self._told: set[str] = set()
@@ -126,6 +132,7 @@ class Reporter:
             self._unplaced.counts(context.name, now),
             context.failures,
             context.left_out,
+            self._rests_of(context),
         )
         resource = context.read.resource
         status: StatusModel
@@ -141,6 +148,10 @@ class Reporter:
             self._find(context, finding)
         self._miss_metrics(context)
         return self._write(kinds.BALANCING_POLICY, context.read.raw, status.to_dict())
+
+    def _rests_of(self, context: Context) -> dict[str, Rest]:
+        selector, labels = context.read.resource.spec.namespace_selector, context.objects.lists.namespaces
+        return {name: rest for name, rest in self._rests().items() if name in labels and selector.matches(labels[name])}
 
     def _collect(self, context: Context, outlook: Outlook) -> None:
         """A topology's status waits until every policy was reported: only its owner writes it."""

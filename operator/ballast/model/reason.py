@@ -121,6 +121,7 @@ class ConditionReason(StrEnum):
     UNKNOWN = "Unknown"
     MOVES_DID_NOT_HELP = "MovesDidNotHelp"
     SWITCH_OFF = "SwitchOff"
+    RELEASE_REFUSED = "ReleaseRefused"
     PLACED = "Placed"
     WAITING = "Waiting"
     NO_EXECUTORS = "NoExecutors"

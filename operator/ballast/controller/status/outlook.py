@@ -12,8 +12,10 @@ from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.condition import Condition, ConditionStatus, drop_condition, set_condition
 from ballast.api.policy_status import PolicyStatus
 from ballast.api.topology_status import Recommendation, TopologyStatus
+from ballast.controller.breaker import Rest
 from ballast.controller.ends import Finding
 from ballast.controller.failures import Application, Failed
+from ballast.kube.document import text
 from ballast.model import ConditionReason, Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
 
 
@@ -36,6 +38,8 @@ class Outlook:
     """Of the applications in the policy's namespaces."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """As in Context."""
+    rests: Mapping[str, Rest] = field(default_factory=dict)
+    """The policy's namespaces whose executors are not gated for now."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)
@@ -139,3 +143,11 @@ def unshown_status(
     judge.set("Ready", holds=False, reason=ConditionReason.STATUS_NOT_VALID, message=message)
     changed = {"conditions": judge.conditions, "observed_generation": generation}
     return resource.status.model_copy(update=changed)
+
+
+def refused_words(rest: Rest) -> str:
+    """Why executors of a namespace are not gated."""
+    return (
+        f"the API server refuses to release {rest.namespace}'s executors, so none is gated and placed before "
+        f"{text(rest.until)}: {rest.message}; let Ballast's account update pods there"
+    )

@@ -23,7 +23,7 @@ from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
 from ballast.controller.memory import application_status, attempts_status, failures_status, hits_status, state_status
 from ballast.controller.status.limited import moves_limited
-from ballast.controller.status.outlook import Judge, Outlook, Verdict
+from ballast.controller.status.outlook import Judge, Outlook, Verdict, refused_words
 from ballast.kube import names
 from ballast.model import (
     DEFAULT_LEVELS,
@@ -110,7 +110,11 @@ def _judge_ready(judge: Judge, pool: PoolView) -> None:
 def _gating(outlook: Outlook) -> Verdict | None:
     if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
         return Verdict(False, ConditionReason.SWITCH_OFF, _SWITCH_OFF)
-    return None
+    if not outlook.rests:
+        return None
+    names = sorted(outlook.rests)
+    message = f"executors in {_first(names)} are not gated for now: {refused_words(outlook.rests[names[0]])}"
+    return Verdict(False, ConditionReason.RELEASE_REFUSED, message)
 
 
 def _moves_possible(policy: Policy) -> Verdict | None:
