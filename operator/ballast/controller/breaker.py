@@ -69,3 +69,11 @@ def written(rests: Iterable[Rest]) -> list[JSON]:
         {"namespace": each.namespace, "message": each.message, "since": text(each.since), "until": text(each.until)}
         for each in rests
     ]
+
+
+def refused_words(rest: Rest) -> str:
+    """Why executors of a namespace are not gated."""
+    return (
+        f"the API server refuses to release {rest.namespace}'s executors, so none is gated and placed before "
+        f"{text(rest.until)}: {rest.message}; let Ballast's account update pods there"
+    )

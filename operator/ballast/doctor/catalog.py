@@ -189,7 +189,17 @@ CLUSTER: Mapping[str, Entry] = {
         "A policy enforces placement, but an executor that is created here now is not gated. It is scheduled without "
         "regard to what it talks to.",
         "Check that the operator leads (kubectl ballast status), that the chart has gate.install=true, and that the "
-        "GateSwitch has gating: true.",
+        "GateSwitch has gating: true. If all of that holds, a mutating webhook drops the gate, as webhooks do that "
+        "know an older pod: kubectl get mutatingwebhookconfigurations lists them.",
+    ),
+    "ReleaseRefused": Entry(
+        Severity.ERROR,
+        "The operator releases an executor by an update of the pod. A webhook or an admission policy refuses that "
+        "update, or adds to it what may not be changed. Measured: the executor is deleted after 13 s, and executors "
+        "of the namespace are not gated or placed for 5 minutes, later for up to an hour.",
+        "Exempt the operator's account, or updates of executors, from what the message names. kubectl get "
+        "validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies lists what there "
+        "is.",
     ),
     "PrometheusUnreachable": Entry(
         Severity.ERROR,

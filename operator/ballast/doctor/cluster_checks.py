@@ -101,6 +101,10 @@ class Cluster:
     budgets: tuple[Budget, ...] = ()
     gated: Mapping[str, bool] = field(default_factory=dict)
     """Namespace where placement is enforced → whether a new executor would be gated."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Namespace → why an executor's release is refused there, as the API server's dry run says."""
+    resting: Mapping[str, str] = field(default_factory=dict)
+    """Namespace → why a GateSwitch gates no executors there for now."""
     metrics: Mapping[str, Metrics] = field(default_factory=dict)
     """By policy."""
     deschedulers: tuple[str, ...] = ()
@@ -233,6 +237,7 @@ def _narrowed(cluster: Cluster, within: Callable[[str], bool], policies: Collect
         executors=tuple(each for each in cluster.executors if within(each.namespace)),
         budgets=tuple(each for each in cluster.budgets if within(each.namespace)),
         gated={name: gated for name, gated in cluster.gated.items() if within(name)},
+        refused={name: why for name, why in cluster.refused.items() if within(name)},
     )
 
 
@@ -314,7 +319,14 @@ def _gate(cluster: Cluster) -> Iterator[Finding]:
     for namespace, gated in cluster.gated.items():
         if not gated:
             what = "An executor created with the API server's dry run gets no gate ballast.dev/placement."
+            if namespace in cluster.resting:
+                what = f"Gating rests: {cluster.resting[namespace]}."
             yield found("GateNotEffective", f"Namespace {namespace}", what)
+
+
+def _releases(cluster: Cluster) -> Iterator[Finding]:
+    for namespace, why in cluster.refused.items():
+        yield found("ReleaseRefused", f"Namespace {namespace}", why)
 
 
 def _metrics(cluster: Cluster) -> Iterator[Finding]:
@@ -445,6 +457,7 @@ _RULES: Sequence[Callable[[Cluster], Iterator[Finding]]] = (
     _clocks,
     _pools,
     _gate,
+    _releases,
     _metrics,
     _budgets,
     _drivers,

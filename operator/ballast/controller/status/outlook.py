@@ -15,7 +15,6 @@ from ballast.api.topology_status import Recommendation, TopologyStatus
 from ballast.controller.breaker import Rest
 from ballast.controller.ends import Finding
 from ballast.controller.failures import Application, Failed
-from ballast.kube.document import text
 from ballast.model import ConditionReason, Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
 
 
@@ -143,11 +142,3 @@ def unshown_status(
     judge.set("Ready", holds=False, reason=ConditionReason.STATUS_NOT_VALID, message=message)
     changed = {"conditions": judge.conditions, "observed_generation": generation}
     return resource.status.model_copy(update=changed)
-
-
-def refused_words(rest: Rest) -> str:
-    """Why executors of a namespace are not gated."""
-    return (
-        f"the API server refuses to release {rest.namespace}'s executors, so none is gated and placed before "
-        f"{text(rest.until)}: {rest.message}; let Ballast's account update pods there"
-    )

@@ -21,9 +21,10 @@ from ballast.api.policy_status import (
 )
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
+from ballast.controller.breaker import refused_words
 from ballast.controller.memory import application_status, attempts_status, failures_status, hits_status, state_status
 from ballast.controller.status.limited import moves_limited
-from ballast.controller.status.outlook import Judge, Outlook, Verdict, refused_words
+from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.kube import names
 from ballast.model import (
     DEFAULT_LEVELS,

@@ -8,11 +8,12 @@ from itertools import accumulate
 from ballast.api.condition import Condition
 from ballast.api.topology import SparkTopology
 from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Locality, Recommendation, TopologyStatus
+from ballast.controller.breaker import refused_words
 from ballast.controller.context import Context
 from ballast.controller.membership import key_of, namespace_of
 from ballast.controller.memory import PLACEMENT_BYTES, bounded_placement, topology_placement
 from ballast.controller.status.limited import moves_limited
-from ballast.controller.status.outlook import Judge, Outlook, Verdict, refused_words
+from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.fairness import in_turn
 from ballast.model import ConditionReason, Executor, LocalityView, Phase, PlacementMode
 from ballast.planner.limited import limited
