@@ -32,6 +32,7 @@ from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.topology_turns import TopologyTurns
+from ballast.controller.ungated import Ungated
 from ballast.errors import described
 from ballast.kube.errors import KubeError
 from ballast.model import ConditionReason, Memory, Plan, Reason
@@ -97,7 +98,7 @@ class Reconciler:
         self._reported, self._check_alone = reported, check_alone
         self._requests = MetricsRequests(monotonic, patience_seconds)
         self._release_promised = release_promised
-        self._gates, self._failures = GateClock(), Failures()
+        self._gates, self._failures, self._ungated = GateClock(), Failures(), Ungated()
         self._move_reader, self._topology_turns = MoveReader(), TopologyTurns()
         self._deleted_moves = DeletedMoves()
         self._deleted: list[OpenMove] = []
@@ -187,7 +188,9 @@ class Reconciler:
         cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._topology_turns)
         self._parts.movers.keep(moves, gated=gated)
         topologies = {key_of(read.resource) for read in objects.topologies}
-        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses)
+        lists = objects.lists
+        ungated = self._ungated.look(lists.pods, lists.namespaces, gates=self._parts.switch.gates, now=now)
+        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses, ungated)
         self._seen, self._failed, self.release_at = set(), {}, None
         return cluster_view, moves
 
@@ -230,6 +233,7 @@ class Reconciler:
         for name in self._kept:
             self._parts.telemetry.forget(name)
         self._kept.clear()
+        self._ungated = Ungated()
         self._parts.switch.forget()
         self._parts.telemetry.switched_off.set(0)
 

@@ -91,6 +91,7 @@ class Reporter:
     ) -> None:
         self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
         self._rests = rests
+        self._ungated: tuple[str, ...] = ()
         self._unplaced = _Unplaced()
         self._written: dict[str, _Written] = {}
         self._told: set[str] = set()
@@ -133,6 +134,7 @@ class Reporter:
             context.failures,
             context.left_out,
             self._rests_of(context),
+            self._ungated_of(context),
         )
         resource = context.read.resource
         status: StatusModel
@@ -150,8 +152,10 @@ class Reporter:
         return self._write(kinds.BALANCING_POLICY, context.read.raw, status.to_dict())
 
     def _rests_of(self, context: Context) -> dict[str, Rest]:
-        selector, labels = context.read.resource.spec.namespace_selector, context.objects.lists.namespaces
-        return {name: rest for name, rest in self._rests().items() if name in labels and selector.matches(labels[name])}
+        return {name: rest for name, rest in self._rests().items() if _is_of(context, name)}
+
+    def _ungated_of(self, context: Context) -> tuple[str, ...]:
+        return tuple(pod for pod in self._ungated if _is_of(context, pod.partition("/")[0]))
 
     def _collect(self, context: Context, outlook: Outlook) -> None:
         """A topology's status waits until every policy was reported: only its owner writes it."""
@@ -203,11 +207,14 @@ class Reporter:
         broken: Sequence[BallastError],
         topologies: Collection[str] = (),
         excesses: Sequence[Excess] = (),
+        ungated: Sequence[str] = (),
     ) -> None:
         """A reconcile begins with these policies, and these topologies by key. What is gone by now is forgotten.
 
         `broken`: about objects that can't be read. They are left alone, and the log names them once.
+        `ungated`: executors (`namespace/pod`) that came without the gate.
         """
+        self._ungated = tuple(ungated)
         told = {str(each) for each in (*broken, *excesses)}
         for each in excesses:
             first = Regarding(each.kind, each.name, each.uid, each.namespace)
@@ -269,6 +276,12 @@ class Reporter:
         else:
             return _Answer.NOT_NEEDED if written is None else _Answer.WRITTEN
         return _Answer.REFUSED
+
+
+def _is_of(context: Context, namespace: str) -> bool:
+    """Whether the policy places executors of the namespace."""
+    labels = context.objects.lists.namespaces.get(namespace)
+    return labels is not None and context.read.resource.spec.namespace_selector.matches(labels)
 
 
 def _problem(name: str, error: Exception) -> str:

@@ -122,6 +122,7 @@ class ConditionReason(StrEnum):
     MOVES_DID_NOT_HELP = "MovesDidNotHelp"
     SWITCH_OFF = "SwitchOff"
     RELEASE_REFUSED = "ReleaseRefused"
+    GATE_MISSING = "GateMissing"
     PLACED = "Placed"
     WAITING = "Waiting"
     NO_EXECUTORS = "NoExecutors"

@@ -39,6 +39,8 @@ class Outlook:
     """As in Context."""
     rests: Mapping[str, Rest] = field(default_factory=dict)
     """The policy's namespaces whose executors are not gated for now."""
+    ungated: tuple[str, ...] = ()
+    """Executors (`namespace/pod`) in the policy's namespaces that came without the gate."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)

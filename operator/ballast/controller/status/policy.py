@@ -112,10 +112,21 @@ def _gating(outlook: Outlook) -> Verdict | None:
     if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
         return Verdict(False, ConditionReason.SWITCH_OFF, _SWITCH_OFF)
     if not outlook.rests:
-        return None
+        return _ungated(outlook)
     names = sorted(outlook.rests)
     message = f"executors in {_first(names)} are not gated for now: {refused_words(outlook.rests[names[0]])}"
     return Verdict(False, ConditionReason.RELEASE_REFUSED, message)
+
+
+def _ungated(outlook: Outlook) -> Verdict | None:
+    if not outlook.ungated or outlook.policy.placement.mode is not PlacementMode.ENFORCE:
+        return None
+    message = (
+        f"{len(outlook.ungated)} executors that opted in came without the gate {names.GATE}, so they are not placed: "
+        f"{_first(outlook.ungated)}; a mutating webhook may drop gates (kubectl get mutatingwebhookconfigurations), or "
+        "the chart's gate is missing (kubectl ballast doctor)"
+    )
+    return Verdict(False, ConditionReason.GATE_MISSING, message)
 
 
 def _moves_possible(policy: Policy) -> Verdict | None:
