@@ -46,6 +46,7 @@ PROVOKED = {
     "PrometheusUnreachable",
     "QueryIncomplete",
     "BudgetBlocks",
+    "KueueTakesNoQuota",
     "OtherMover",
 }
 """By the tests below."""
@@ -347,6 +348,17 @@ def test_a_policy_that_refuses_or_changes_updates_of_executors_is_found(scene: S
         finally:
             testbed.kubectl("delete", f"{kind.lower()}binding", "doctor-updates")
             testbed.kubectl("delete", kind.lower(), "doctor-updates")
+
+
+def test_an_executor_with_a_queue_that_kueue_does_not_manage_is_found(scene: Scene) -> None:
+    subject = f"Namespace {NAMESPACE}"
+    assert scene.told("KueueTakesNoQuota", subject) == []
+    label = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "main"}}}
+    scene.cluster.client.patch(POD, "doctor-exec-1", label, namespace=NAMESPACE)
+    (told,) = scene.told("KueueTakesNoQuota", subject)
+    assert told.startswith("doctor-exec-1: label kueue.x-k8s.io/queue-name, but not managed by Kueue")
+    gone = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
+    scene.cluster.client.patch(POD, "doctor-exec-1", gone, namespace=NAMESPACE)
 
 
 def test_doctor_creates_no_pod(scene: Scene) -> None:

@@ -78,9 +78,10 @@ def test_gates_of_others_are_kept(gated: Installation) -> None:
     assert gated.gates(executor(gates=[*foreign, GATE]), OPEN) == [*foreign, GATE]
 
 
-def test_next_to_kueues_own_placement_ballast_stands_aside(gated: Installation) -> None:
+def test_executors_that_kueue_queues_are_gated_too(gated: Installation) -> None:
+    """Kueue gives both of its gates to every plain pod that it queues, also where it knows no topology."""
     kueue = ["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"]
-    assert gated.gates(executor(gates=kueue), OPEN) == kueue
+    assert gated.gates(executor(gates=kueue), OPEN) == [*kueue, GATE]
 
 
 def test_nothing_but_the_gate_is_changed(gated: Installation) -> None:

@@ -401,7 +401,13 @@ def _probe() -> JSON:
 
 def _spark_pod(item: JSON) -> SparkPod:
     metadata = item["metadata"]
-    return SparkPod(metadata["namespace"], metadata["name"], metadata["labels"], metadata.get("annotations") or {})
+    return SparkPod(
+        metadata["namespace"],
+        metadata["name"],
+        metadata["labels"],
+        metadata.get("annotations") or {},
+        tuple(metadata.get("finalizers") or ()),
+    )
 
 
 def _budget(item: JSON) -> Budget:

@@ -219,6 +219,13 @@ CLUSTER: Mapping[str, Entry] = {
         "selects, so their moves fail.",
         "Let the budget allow one executor to be away: maxUnavailable: 1.",
     ),
+    "KueueTakesNoQuota": Entry(
+        Severity.WARNING,
+        "Kueue queues no pod whose owner is queued, and an executor's owner is its driver. Measured with Kueue 0.15: "
+        "such executors have no Workload, and start at once whatever the quota is.",
+        "Add the annotation kueue.x-k8s.io/pod-suspending-parent to the executors "
+        "(spark.kubernetes.executor.annotation.*), or remove the label from them.",
+    ),
     "OtherMover": Entry(
         Severity.WARNING,
         "Another controller evicts pods from the same nodes. The descheduler moves executors by requested resources. "

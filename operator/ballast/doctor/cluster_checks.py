@@ -33,6 +33,7 @@ class SparkPod:
     name: str
     labels: Labels = field(default_factory=dict)
     annotations: Labels = field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,8 @@ _SHOWN = 3
 _MOST_TRIED = 4_000_000
 """Conditions of selectors, on a pod each: about a microsecond each."""
 _NODE_POOL = "karpenter.sh/nodepool"
+_QUEUE, _QUEUED = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/managed"
+"""The label that asks Kueue to queue a pod, and the finalizer of every pod that it queues."""
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 
@@ -411,6 +414,16 @@ def _drivers(cluster: Cluster) -> Iterator[Finding]:
         yield from tries.findings("SparkTopologies")
 
 
+def _queues(cluster: Cluster) -> Iterator[Finding]:
+    unqueued: dict[str, list[str]] = defaultdict(list)
+    for pod in cluster.executors:
+        if _QUEUE in pod.labels and _QUEUED not in pod.finalizers:
+            unqueued[pod.namespace].append(pod.name)
+    for namespace, pods in sorted(unqueued.items()):
+        what = f"{_some(pods)}: label {_QUEUE}, but not managed by Kueue, so no quota is taken."
+        yield found("KueueTakesNoQuota", f"Namespace {namespace}", what)
+
+
 def _movers(cluster: Cluster) -> Iterator[Finding]:
     for name in cluster.deschedulers:
         yield found("OtherMover", name, "It is a descheduler.")
@@ -461,5 +474,6 @@ _RULES: Sequence[Callable[[Cluster], Iterator[Finding]]] = (
     _metrics,
     _budgets,
     _drivers,
+    _queues,
     _movers,
 )

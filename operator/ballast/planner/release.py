@@ -121,9 +121,6 @@ def _delete(executor: Executor) -> Placement:
     )
 
 
-_ASIDE_GATES = frozenset({"kueue.x-k8s.io/topology"})
-"""Where another controller chooses the node, Ballast stands aside."""
-
 SetKey = tuple[str, str, str]
 """Topology, application, component."""
 
@@ -283,9 +280,7 @@ def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
 def stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
     if placement.mode is not PlacementMode.ENFORCE or not executor.enforced:
         return Reason.NOT_ENFORCED
-    if executor.scheduler != KUBE_SCHEDULER:
-        return Reason.FOREIGN_SCHEDULER
-    return Reason.FOREIGN_GATE if _ASIDE_GATES.intersection(executor.gates) else None
+    return Reason.FOREIGN_SCHEDULER if executor.scheduler != KUBE_SCHEDULER else None
 
 
 def _set_of(executor: Executor) -> SetKey:
