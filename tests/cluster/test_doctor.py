@@ -41,6 +41,7 @@ PROVOKED = {
     "LevelLabelMissing",
     "PoolEmpty",
     "PoolsOverlap",
+    "PolicyStopped",
     "GateNotEffective",
     "ReleaseRefused",
     "PrometheusUnreachable",
@@ -359,6 +360,12 @@ def test_an_executor_with_a_queue_that_kueue_does_not_manage_is_found(scene: Sce
     assert told.startswith("doctor-exec-1: label kueue.x-k8s.io/queue-name, but not managed by Kueue")
     gone = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
     scene.cluster.client.patch(POD, "doctor-exec-1", gone, namespace=NAMESPACE)
+
+
+def test_a_stopped_policy_is_found(scene: Scene) -> None:
+    with existing(scene, policy(EMPTY, pool="nowhere", stopped=True)):
+        assert scene.told("PolicyStopped", f"BalancingPolicy {EMPTY}") == ["Its spec.stopped is true."]
+        assert scene.told("PolicyStopped", f"BalancingPolicy {POLICY}") == []
 
 
 def test_doctor_creates_no_pod(scene: Scene) -> None:

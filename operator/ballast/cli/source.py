@@ -142,7 +142,7 @@ def _cluster(where: Where) -> Iterator[Look]:
         runs = _operator_runs(client, where.system_namespace)
         return Seen(
             situations,
-            (*view.problems, *_switched_off(switches, situations), *sorted(refused.values())),
+            (*view.problems, *_stopped(view), *_switched_off(switches, situations), *sorted(refused.values())),
             connection.namespace,
             view,
             operator_runs=runs,
@@ -167,6 +167,14 @@ def _operator_runs(client: Client, namespace: str) -> bool | None:
         return somebody_leads(client, namespace=namespace, name_part=part, now=now, grace_seconds=_LEASE_GRACE_SECONDS)
     except Forbidden:
         return None
+
+
+def _stopped(view: View) -> list[str]:
+    names = [each.name for each in view.contexts if each.read.resource.spec.stopped]
+    return [
+        f"BalancingPolicy {name} is stopped, so it gates, places and moves nothing: kubectl ballast start"
+        for name in names
+    ]
 
 
 def _switches(client: Client) -> list[JSON]:

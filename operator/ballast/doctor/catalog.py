@@ -184,6 +184,11 @@ CLUSTER: Mapping[str, Entry] = {
         "Two policies select the same node. The younger one does nothing as long as they overlap.",
         "Change spec.nodeSelector of one of them.",
     ),
+    "PolicyStopped": Entry(
+        Severity.WARNING,
+        "A stopped policy gates, places and moves nothing.",
+        "kubectl ballast start starts it again.",
+    ),
     "GateNotEffective": Entry(
         Severity.ERROR,
         "A policy enforces placement, but an executor that is created here now is not gated. It is scheduled without "

@@ -318,6 +318,12 @@ def _pools(cluster: Cluster) -> Iterator[Finding]:
                 yield found("LevelLabelMissing", subject, what)
 
 
+def _stopped(cluster: Cluster) -> Iterator[Finding]:
+    for policy in cluster.policies:
+        if policy.spec.stopped:
+            yield found("PolicyStopped", _subject(policy.metadata.name), "Its spec.stopped is true.")
+
+
 def _gate(cluster: Cluster) -> Iterator[Finding]:
     for namespace, gated in cluster.gated.items():
         if not gated:
@@ -469,6 +475,7 @@ _RULES: Sequence[Callable[[Cluster], Iterator[Finding]]] = (
     _versions,
     _clocks,
     _pools,
+    _stopped,
     _gate,
     _releases,
     _metrics,

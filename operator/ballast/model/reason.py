@@ -123,6 +123,7 @@ class ConditionReason(StrEnum):
     SWITCH_OFF = "SwitchOff"
     RELEASE_REFUSED = "ReleaseRefused"
     GATE_MISSING = "GateMissing"
+    STOPPED = "Stopped"
     PLACED = "Placed"
     WAITING = "Waiting"
     NO_EXECUTORS = "NoExecutors"

@@ -257,7 +257,7 @@ def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> 
     for executor in snapshot.executors:
         if executor.phase is not Phase.GATED:
             continue
-        if _time_is_up(executor, placement, now):
+        if placement.mode is not PlacementMode.ENFORCE or _time_is_up(executor, placement, now):
             free.append(executor)
         elif profile_of(executor) in expecting:
             awaited.append(executor)

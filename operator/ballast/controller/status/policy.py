@@ -53,7 +53,9 @@ _SWITCH_OFF = (
     "`ballast release --all` turned the gate switch off, so new executors are not gated and not placed: restart the "
     "operator's Deployment to gate them again"
 )
-
+_STOPPED = Verdict(
+    True, ConditionReason.STOPPED, "spec.stopped is true, so nothing is gated, placed or moved: kubectl ballast start"
+)
 _NO_NODES = (
     "no node matches nodeSelector, so nothing is placed or moved: correct nodeSelector, or label the nodes of the pool"
 )
@@ -90,6 +92,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
         "Balanced", holds=plan.pool.balanced, reason=_balance_reason(plan.pool), message=_balance_words(plan.pool)
     )
     judge.drop("Stalled")
+    judge.set_while("Stopped", _STOPPED if resource.spec.stopped else None)
     judge.set_while("Gating", _gating(outlook))
     judge.set_while("MovesPossible", _moves_possible(outlook.policy))
     judge.set_while("LevelsFound", _levels_found(outlook))
