@@ -93,7 +93,7 @@ def test_the_last_replica_leaves_no_executor_gated_when_it_stops(installed: Inst
             _leads(last)
             mine.await_gating()
             with ThreadPoolExecutor(16) as threads:
-                list(threads.map(lambda number: mine.executor(number, gates=(), cpu="100m"), range(200)))
+                list(threads.map(lambda number: mine.executor(number, gates=(), cpu="100m"), range(50)))
             assert last.stop() == 0
         assert "stopping: " in last.log.read_text(), "some were gated"
         assert not any(names.GATE in gates_of(pod) for pod in mine.pods())

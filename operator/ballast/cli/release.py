@@ -63,6 +63,9 @@ def release(
         str | None,
         typer.Option(help="Do nothing unless Helm created this Job, in the operator's namespace.", metavar="JOB"),
     ] = None,
+    unless_led: Annotated[
+        bool, typer.Option("--unless-led", help="With --stale: do nothing while an operator leads.")
+    ] = False,
     access: Access = ANYHOW,
 ) -> None:
     """Release executors that Ballast's gate holds, as they are: kube-scheduler places them.
@@ -75,6 +78,8 @@ def release(
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")
+    if unless_led and not stale:
+        raise typer.BadParameter("it goes with --stale", param_hint="--unless-led")
     connection = access.connect()
     client = access.client(connection)
     try:
@@ -103,6 +108,9 @@ def release(
             other = _acting_instead(client, name)
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
             outcomes = gates.release(older_than_seconds=0.0 if other is None else STALE_AFTER_SECONDS)
+        elif unless_led:
+            typer.echo("an operator leads: nothing to do")
+            return
         else:
             is_off, outcomes = True, gates.release(older_than_seconds=STALE_AFTER_SECONDS)
     finally:

@@ -70,7 +70,9 @@ class Settings:
     lease_seconds: float = 15.0
     """client-go's usual duration. A shorter one makes fail-over faster, and costs more requests."""
     stop_seconds: float = 7.0
-    """How long to wait for what is under way, and then for the last writes: together less than a pod's grace."""
+    """How long to wait for what is under way, then for the last releases, and half as long for giving the lease up:
+    together less than a pod's grace.
+    """
 
 
 class Operator:
@@ -374,7 +376,7 @@ class Operator:
         """A leader that stops leaves no executor gated: it may be the last replica (scaled to zero, a drained node)."""
         self._stopped = True
         try:
-            await asyncio.wait_for(in_background(self._end_gating), self._settings.stop_seconds / 2)
+            await asyncio.wait_for(in_background(self._end_gating), self._settings.stop_seconds)
         except TimeoutError:
             _LOG.warning("the API server hangs: gated executors are left to the next leader")
         except Exception:  # noqa: BLE001 -- it is logged, and the lease is given up all the same
