@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.kinds import POD
+from ballast.kube.kinds import GATE_SWITCH, POD
 from ballast.kube.names import GATE
-from tests.cluster.chart.installation import Installation
+from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.chart.objects import executor, gates_of
 
 pytestmark = pytest.mark.cluster
@@ -65,6 +65,17 @@ def test_an_executor_that_opted_in_is_held(gated: Installation, namespace: str, 
 )
 def test_any_other_pod_is_left_alone(gated: Installation, namespace: str, pod: dict[str, Any]) -> None:
     assert gated.gates(pod, namespace) == []
+
+
+def test_executors_of_a_scheduler_that_the_switch_names_are_gated(gated: Installation) -> None:
+    """A profile of kube-scheduler, such as GKE's optimize-utilization."""
+    pod = executor(schedulerName="optimize-utilization")
+    assert gated.gates(pod, OPEN) == []
+    before = gated.admin.read(GATE_SWITCH, RELEASE).body["spec"]["schedulerNames"]
+    named = {"spec": {"schedulerNames": [*before, "optimize-utilization"]}}
+    assert gated.admin.patch(GATE_SWITCH, RELEASE, named).ok
+    gated.await_gating(pod, OPEN)
+    assert gated.admin.patch(GATE_SWITCH, RELEASE, {"spec": {"schedulerNames": before}}).ok
 
 
 def test_a_pod_with_a_node_of_its_own_is_left_alone(gated: Installation) -> None:

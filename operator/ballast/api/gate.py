@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ballast.api.meta import Model, Resource, StatusModel, nested
-from ballast.api.names import DnsLabel, Word
+from ballast.api.names import DnsLabel, ObjectName, Word
 from ballast.api.rule import ATOMIC
 from ballast.api.version import API_VERSION
 
@@ -23,6 +23,10 @@ class GateSpec(Model):
     # Atomic: with a set, server-side apply drops an empty list and keeps items that another manager once wrote.
     namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=3000, json_schema_extra={"default": []}), ATOMIC] = ()
     """The namespaces whose executors are gated: those where placement is enforced."""
+    scheduler_names: Annotated[
+        tuple[ObjectName, ...], Field(max_length=100, json_schema_extra={"default": ["default-scheduler"]}), ATOMIC
+    ] = ("default-scheduler",)
+    """The schedulers whose executors are gated: those that policies name in placement.schedulerNames."""
     resting_namespaces: Annotated[
         tuple[DnsLabel, ...], Field(max_length=3000, json_schema_extra={"default": []}), ATOMIC
     ] = ()

@@ -15,7 +15,7 @@ from ballast.kube.document import JSON, seconds, text
 from ballast.kube.errors import Conflict, KubeError
 from ballast.kube.kinds import GATE_SWITCH
 from ballast.kube.objects import difference, gate_switch, set_gate_switch, write_status
-from ballast.model import PlacementMode
+from ballast.model import KUBE_SCHEDULER, PlacementMode
 
 if TYPE_CHECKING:
     from ballast.api import BalancingPolicy
@@ -25,6 +25,8 @@ COMPARE_SECONDS = 60.0
 """How often the switch is read, in case another program turned it."""
 MOST_NAMESPACES = 2000
 """That a switch can name; executors of further ones are not held."""
+_SCHEDULERS = 100
+"""That a switch can name."""
 LEADING = "Leading"
 """Reason of a switch whose release acts."""
 ASIDE = "AnotherRelease"
@@ -40,6 +42,7 @@ class Wanted:
     gating: bool
     namespaces: tuple[str, ...] = ()
     all_namespaces: bool = False
+    scheduler_names: tuple[str, ...] = (KUBE_SCHEDULER,)
 
     def spec(self, resting: Iterable[str] = ()) -> dict[str, Any]:
         """`resting`: namespaces whose executors are not gated for now."""
@@ -48,6 +51,7 @@ class Wanted:
             "gating": self.gating,
             "allNamespaces": self.all_namespaces,
             "namespaces": [each for each in self.namespaces if each not in resting],
+            "schedulerNames": list(self.scheduler_names),
             "restingNamespaces": resting,
         }
 
@@ -55,12 +59,14 @@ class Wanted:
 def wanted(policies: Iterable[BalancingPolicy], namespaces: Mapping[str, Mapping[str, str]]) -> Wanted:
     """On in the namespaces where some policy enforces placement, and nowhere else."""
     enforcing = [p.spec for p in policies if p.spec.placement.mode.value == PlacementMode.ENFORCE.value]
+    named = {name for spec in enforcing for name in spec.placement.scheduler_names} or {KUBE_SCHEDULER}
+    schedulers = tuple(sorted(named)[:_SCHEDULERS])
     if any(spec.namespace_selector.is_empty for spec in enforcing):
-        return Wanted(gating=True, all_namespaces=True)
+        return Wanted(gating=True, all_namespaces=True, scheduler_names=schedulers)
     chosen = sorted(
         name for name, labels in namespaces.items() if any(s.namespace_selector.matches(labels) for s in enforcing)
     )
-    return Wanted(gating=bool(chosen), namespaces=tuple(chosen[:MOST_NAMESPACES]))
+    return Wanted(gating=bool(chosen), namespaces=tuple(chosen[:MOST_NAMESPACES]), scheduler_names=schedulers)
 
 
 class Switch:

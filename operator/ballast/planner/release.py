@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ballast.model import (
-    KUBE_SCHEDULER,
     Attempts,
     Constraints,
     Executor,
@@ -280,7 +279,7 @@ def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
 def stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
     if placement.mode is not PlacementMode.ENFORCE or not executor.enforced:
         return Reason.NOT_ENFORCED
-    return Reason.FOREIGN_SCHEDULER if executor.scheduler != KUBE_SCHEDULER else None
+    return None if executor.scheduler in placement.scheduler_names else Reason.FOREIGN_SCHEDULER
 
 
 def _set_of(executor: Executor) -> SetKey:

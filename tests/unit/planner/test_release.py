@@ -94,6 +94,13 @@ def test_ballast_stands_aside_for_others(changes: dict[str, object], reason: Rea
     assert [(e.name, why) for e, why in found.unpinned] == [("e-1", reason)]
 
 
+def test_executors_of_a_profile_that_the_policy_names_are_placed() -> None:
+    executor = replace(gated("e-1"), scheduler="optimize-utilization")
+    named = replace(ENFORCE, scheduler_names=("default-scheduler", "optimize-utilization"), debounce_seconds=0.0)
+    found = releases(a_snapshot(executors=(executor,)), named, NOW + 100)
+    assert (_names(found.place), found.unpinned) == (["e-1"], ())
+
+
 @pytest.mark.parametrize("mode", [PlacementMode.DISABLED, PlacementMode.RECOMMEND])
 def test_a_gate_found_where_placement_is_not_enforced_is_removed_at_once(mode: PlacementMode) -> None:
     found = releases(a_snapshot(executors=(gated("e-1"),)), PlacementPolicy(mode=mode), NOW)

@@ -98,7 +98,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     judge.set_while("LevelsFound", _levels_found(outlook))
     judge.set_while("TopologiesFound", _topologies_found(outlook.snapshot.executors))
     judge.set_while("NamespacesFollowed", _namespaces_followed(outlook.left_out))
-    judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced))
+    judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced) or _left_alone(outlook))
     judge.set_while("Paused", _paused(plan.paused))
     judge.set_while("MovesLimited", moves_limited(limited(plan), outlook.policy.moves))
     return judge.conditions
@@ -192,6 +192,20 @@ def _executors_placed(counts: Mapping[Reason, int]) -> Verdict | None:
     total = sum(counts.values())
     message = f"{total} executors were released without a decided place in the last hour: {words}"
     return Verdict(False, ranked[0][0], message)
+
+
+def _left_alone(outlook: Outlook) -> Verdict | None:
+    """Executors of schedulers that the policy does not name."""
+    placement = outlook.policy.placement
+    executors = [e for e in outlook.snapshot.executors if e.enforced and e.phase is not Phase.ENDED]
+    foreign = Counter(e.scheduler for e in executors if e.scheduler not in placement.scheduler_names)
+    if not foreign or placement.mode is not PlacementMode.ENFORCE:
+        return None
+    message = (
+        f"{foreign.total()} executors are left alone, because their scheduler is {_first(sorted(foreign))}: if it is a "
+        "profile of kube-scheduler, add it to placement.schedulerNames"
+    )
+    return Verdict(False, Reason.FOREIGN_SCHEDULER, message)
 
 
 def _paused(topologies: Sequence[str]) -> Verdict | None:
