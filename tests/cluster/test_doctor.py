@@ -42,11 +42,14 @@ PROVOKED = {
     "LevelLabelMissing",
     "PoolEmpty",
     "PoolsOverlap",
+    "PolicyStopped",
     "GateNotEffective",
+    "ReleaseRefused",
     "PrometheusUnreachable",
     "QueryIncomplete",
     "MetricsAmbiguous",
     "BudgetBlocks",
+    "KueueTakesNoQuota",
     "OtherMover",
 }
 """By the tests below."""
@@ -316,6 +319,57 @@ def test_a_gate_that_is_off_is_found_and_one_that_is_on_is_not(scene: Scene, ins
         wait_until(lambda: not scene.told("GateNotEffective", subject), what="the gate is effective")
     finally:
         installed.remove_switch()
+
+
+def test_a_policy_that_refuses_or_changes_updates_of_executors_is_found(scene: Scene) -> None:
+    """The executor of the scene runs: an update that changes nothing passes admission, too."""
+    subject, group = f"Namespace {NAMESPACE}", "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
+    only = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
+    chosen = {"failurePolicy": "Fail", "matchConstraints": {"namespaceSelector": only, "resourceRules": [rule]}}
+    expression = "Object{metadata: Object.metadata{annotations: {'example.com/seen': 'yes'}}}"
+    patch = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+    policies: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+        (
+            "Validating",
+            {"validations": [{"expression": "false", "message": "pods are not updated here"}]},
+            {"validationActions": ["Deny"]},
+            "pods are not updated here",
+        ),
+        ("Mutating", {"mutations": [patch], "reinvocationPolicy": "Never"}, {}, "annotation example.com/seen"),
+    ]
+    testbed = scene.cluster.testbed
+    assert scene.told("ReleaseRefused", subject) == []
+    for prefix, policy_spec, binding, quoted in policies:
+        named = {"apiVersion": group, "metadata": {"name": "doctor-updates"}}
+        kind = f"{prefix}AdmissionPolicy"
+        testbed.apply(
+            {**named, "kind": kind, "spec": {**chosen, **policy_spec}},
+            {**named, "kind": f"{kind}Binding", "spec": {"policyName": "doctor-updates", **binding}},
+        )
+        try:
+            told = wait_until(lambda: scene.told("ReleaseRefused", subject), what="the policy is found")
+            assert quoted in told[0]
+        finally:
+            testbed.kubectl("delete", f"{kind.lower()}binding", "doctor-updates")
+            testbed.kubectl("delete", kind.lower(), "doctor-updates")
+
+
+def test_an_executor_with_a_queue_that_kueue_does_not_manage_is_found(scene: Scene) -> None:
+    subject = f"Namespace {NAMESPACE}"
+    assert scene.told("KueueTakesNoQuota", subject) == []
+    label = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "main"}}}
+    scene.cluster.client.patch(POD, "doctor-exec-1", label, namespace=NAMESPACE)
+    (told,) = scene.told("KueueTakesNoQuota", subject)
+    assert told.startswith("doctor-exec-1: label kueue.x-k8s.io/queue-name, but not managed by Kueue")
+    gone = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
+    scene.cluster.client.patch(POD, "doctor-exec-1", gone, namespace=NAMESPACE)
+
+
+def test_a_stopped_policy_is_found(scene: Scene) -> None:
+    with existing(scene, policy(EMPTY, pool="nowhere", stopped=True)):
+        assert scene.told("PolicyStopped", f"BalancingPolicy {EMPTY}") == ["Its spec.stopped is true."]
+        assert scene.told("PolicyStopped", f"BalancingPolicy {POLICY}") == []
 
 
 def test_doctor_creates_no_pod(scene: Scene) -> None:

@@ -174,6 +174,14 @@ def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, cal
     on = {"spec": {"gating": True}}
     assert callers["operator"].patch(GATE_SWITCH, RELEASE, on, dry=True).ok
     assert callers["release"].patch(GATE_SWITCH, RELEASE, on, dry=True).refused_by(f"{RELEASE}-switch")
+    chart.switch(gating=True, namespaces=("one", "two"))
+    for spec, allowed in (
+        ({"namespaces": ["one"], "restingNamespaces": ["two"]}, True),
+        ({"namespaces": ["one", "two", "three"]}, False),
+        ({"allNamespaces": True}, False),
+    ):
+        answer = callers["release"].patch(GATE_SWITCH, RELEASE, {"spec": spec}, dry=True)
+        assert answer.ok is allowed, (spec, answer)
     chart.remove_switch()
     switch = {"apiVersion": GATE_SWITCH.api_version, "kind": GATE_SWITCH.kind, "spec": {"gating": True}}
     own, foreign = ({**switch, "metadata": {"name": name}} for name in (RELEASE, "somebody"))

@@ -34,7 +34,7 @@ PATIENT = {"debounce": "10s", "gateTimeout": "10s"}
 """What waits for neither of them is released well before both, on a busy machine too."""
 UNTIL_EITHER_SECONDS = 8.0
 FOREIGN = {"name": "example.com/quota"}
-KUEUE = {"name": "kueue.x-k8s.io/topology"}
+KUEUE = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
 CLICKS = {names.TOPOLOGY: "clicks"}
 
 
@@ -164,14 +164,24 @@ def test_the_clock_starts_when_ours_is_the_last_gate(installed: Installation) ->
         assert ZONE_LABEL in required_labels(mine.pod(name))
 
 
-@pytest.mark.soak
-def test_ballast_stands_aside_where_kueue_chooses_the_node(installed: Installation) -> None:
+def test_ballast_places_a_set_that_kueue_has_admitted_within_the_nodes_that_kueue_wrote(
+    installed: Installation,
+) -> None:
     with pool(installed.testbed, "kueue", zones()) as mine:
-        mine.policy(placement={**TWO_A_NODE, **PATIENT})
-        (name,) = mine.executors(1, gates=[OURS, KUEUE])
-        assert mine.await_released([name]) < UNTIL_EITHER_SECONDS
-        assert gates_of(mine.pod(name)) == [KUEUE["name"]]
-        assert "affinity" not in mine.pod(name)["spec"]
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "2s"})
+        names_of = mine.executors(2, gates=[*KUEUE, OURS])
+        all_gates = [*(each["name"] for each in KUEUE), names.GATE]
+        wait = "ours waits for Kueue's"
+        stays(lambda: all(gates_of(mine.pod(name)) == all_gates for name in names_of), what=wait, seconds=2.5)
+        for name in names_of:
+            admitted = [
+                {"op": "add", "path": f"/spec/nodeSelector/{ZONE_LABEL.replace('/', '~1')}", "value": "b"},
+                *[{"op": "remove", "path": "/spec/schedulingGates/0"}] * len(KUEUE),
+            ]
+            mine.admin.patch(POD, name, admitted, namespace=mine.name)
+        mine.await_released(names_of)
+        assert all(required_labels(mine.pod(name))[ZONE_LABEL] == ["b"] for name in names_of)
+        assert all(node.startswith("b") for node in mine.nodes_of(names_of))
 
 
 @pytest.mark.soak

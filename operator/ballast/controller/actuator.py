@@ -83,8 +83,11 @@ class Actuator:
         self._closed: dict[str, tuple[float, str]] = {}
         """Namespaces in which no move could be created: until when none is tried again (monotonic), and why."""
 
-    def release(self, context: Context, plan: Plan) -> None:
-        """Release placed executors at once; then those without a place, so that they don't take the others' room."""
+    def release(self, context: Context, plan: Plan) -> int:
+        """Release placed executors at once; then those without a place, so that they don't take the others' room.
+
+        Returns how many of them our gate still holds.
+        """
         found = self._backoff.due(
             order for placement in plan.placements if (order := _order(placement, context)) is not None
         )
@@ -109,6 +112,7 @@ class Actuator:
         ]
         self._telemetry.count_unplaced(context.name, logs.note_releases(context.name, noted))
         self._report(context, orders, outcomes)
+        return len(plan.placements) - sum(isinstance(each, actions.Released | actions.Vanished) for each in outcomes)
 
     def _nominated(self, context: Context, orders: list[actions.Release]) -> list[actions.Release]:
         """Nominate those of them that are to be, all before any is released; the orders as they are to be done then."""

@@ -269,12 +269,27 @@ CLUSTER: Mapping[str, Entry] = {
         "Two policies select the same node. The younger one does nothing as long as they overlap.",
         "Change spec.nodeSelector of one of them.",
     ),
+    "PolicyStopped": Entry(
+        Severity.WARNING,
+        "A stopped policy gates, places and moves nothing.",
+        "kubectl ballast start starts it again.",
+    ),
     "GateNotEffective": Entry(
         Severity.ERROR,
         "A policy enforces placement, but an executor that is created here now is not gated. It is scheduled without "
         "regard to what it talks to.",
         "Check that the operator leads (kubectl ballast status), that the chart has gate.install=true, and that the "
-        "GateSwitch has gating: true.",
+        "GateSwitch has gating: true. If all of that holds, a mutating webhook drops the gate, as webhooks do that "
+        "know an older pod: kubectl get mutatingwebhookconfigurations lists them.",
+    ),
+    "ReleaseRefused": Entry(
+        Severity.ERROR,
+        "The operator releases an executor by an update of the pod. A webhook or an admission policy refuses that "
+        "update, or adds to it what may not be changed. Measured: the executor is deleted after 13 s, and executors "
+        "of the namespace are not gated or placed for 5 minutes, later for up to an hour.",
+        "Exempt the operator's account, or updates of executors, from what the message names. kubectl get "
+        "validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies lists what there "
+        "is.",
     ),
     "PrometheusUnreachable": Entry(
         Severity.ERROR,
@@ -301,6 +316,13 @@ CLUSTER: Mapping[str, Entry] = {
         "A PodDisruptionBudget allows no disruption now. The Eviction API refuses to evict the executors that it "
         "selects, so their moves fail.",
         "Let the budget allow one executor to be away: maxUnavailable: 1.",
+    ),
+    "KueueTakesNoQuota": Entry(
+        Severity.WARNING,
+        "Kueue queues no pod whose owner is queued, and an executor's owner is its driver. Measured with Kueue 0.15: "
+        "such executors have no Workload, and start at once whatever the quota is.",
+        "Add the annotation kueue.x-k8s.io/pod-suspending-parent to the executors "
+        "(spark.kubernetes.executor.annotation.*), or remove the label from them.",
     ),
     "OtherMover": Entry(
         Severity.WARNING,

@@ -106,7 +106,8 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
                 return fresh
             current = fresh
         except KubeError as error:
-            return Refused(error.message, unacceptable=not (error.of_server or _lacks_right(error)))
+            right = _lacks_right(error)
+            return Refused(error.message, forbidden=right, unacceptable=not (error.of_server or right))
         else:
             return Released(patch.pin, patch.reason)
     return Changed("it changes faster than it can be patched")
@@ -187,6 +188,11 @@ def _may_be_stale(error: KubeError) -> bool:
     is not known whether the patch was applied.
     """
     return isinstance(error, Conflict | Unavailable) or not (error.causes or isinstance(error, TooLarge))
+
+
+def _lacks_right(error: KubeError) -> bool:
+    """RBAC's own words: other parts of the API server refuse one pod with the same status."""
+    return isinstance(error, Forbidden) and ' is forbidden: User "' in error.message
 
 
 def _refused(error: KubeError) -> Refused:
@@ -283,14 +289,15 @@ class Scheduled:
 DeletionOutcome = Deleted | Scheduled | Changed | Vanished | Refused
 
 
-def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str) -> DeletionOutcome:
+def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str, gated: bool = False) -> DeletionOutcome:
     """Delete the pod with exactly this uid if, and only if, it has not been bound to a node.
 
-    It is read first; a pod that changes before it is deleted is left alone, and the outcome is Changed.
+    `gated`: and if our gate is in it, so that it has never run. It is read first; a pod that changes before it is
+    deleted is left alone, and the outcome is Changed.
     """
     try:
-        seen = client.get_as(lambda pod: _unscheduled(pod, uid), POD, name, namespace=namespace)
-        if isinstance(seen, Vanished | Scheduled):
+        seen = client.get_as(lambda pod: _unscheduled(pod, uid, gated=gated), POD, name, namespace=namespace)
+        if isinstance(seen, Vanished | Scheduled | Changed):
             return seen
         client.delete(POD, name, namespace=namespace, preconditions=seen)
     except NotFound:
@@ -302,12 +309,25 @@ def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str) -
     return Deleted()
 
 
-def _unscheduled(pod: JSON, uid: str) -> dict[str, str] | Vanished | Scheduled:
+def delete_gated_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[tuple[Pod, DeletionOutcome]]:
+    """Delete those of them that our gate still holds; without those for which there is no answer yet."""
+    outcomes = bulkhead.map(
+        lambda pod: delete_unscheduled(client, namespace=pod.namespace, name=pod.name, uid=pod.uid, gated=True),
+        pods,
+        key=lambda pod: f"delete {pod.uid}",
+        namespace=lambda pod: pod.namespace,
+    )
+    return [(pod, outcome) for pod, outcome in zip(pods, outcomes, strict=True) if outcome is not None]
+
+
+def _unscheduled(pod: JSON, uid: str, *, gated: bool) -> dict[str, str] | Vanished | Scheduled | Changed:
     """What it must be when it is deleted, or why it is not to be."""
     if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
         return Vanished()
     if pod["spec"].get("nodeName"):
         return Scheduled(pod["spec"]["nodeName"])
+    if gated and held(pod) is None:
+        return Changed("it has been released meanwhile")
     return {"uid": uid, "resourceVersion": pod["metadata"]["resourceVersion"]}
 
 

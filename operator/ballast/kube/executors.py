@@ -72,7 +72,7 @@ class ExecutorReader:
             allocator_direct=executor_id != names.SPARK_INDIRECT_ID
             and owner.get("kind", "Pod") == "Pod"
             and _OF_DIRECT_ALLOCATOR.search(metadata["name"]) is not None,
-            kueue_managed=any(key.startswith(names.KUEUE) for key in (*labels, *gates)),
+            kueue_managed=_kueue_managed(metadata, gates),
             opted_out=_opted_out(metadata),
             running_since=_running_since(status, state),
             unschedulable_since=_unschedulable_since(status, pinned_at),
@@ -89,6 +89,13 @@ class ExecutorReader:
                 return _slots(entry.get("value"))
         asked = (container.get("resources") or {}).get("requests") or {}
         return min(self._amounts.quantity(asked["cpu"]), _MOST_SLOTS) if "cpu" in asked else 1.0
+
+
+def _kueue_managed(metadata: JSON, gates: tuple[str, ...]) -> bool:
+    """Whether Kueue queues this pod. A queue label alone does not: Kueue ignores an executor whose driver is queued."""
+    return names.KUEUE_MANAGED in (metadata.get("finalizers") or ()) or any(
+        gate.startswith(names.KUEUE) for gate in gates
+    )
 
 
 def _opted_out(metadata: JSON) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ballast.model import (
-    KUBE_SCHEDULER,
     Attempts,
     Constraints,
     Executor,
@@ -136,9 +135,6 @@ def _delete(executor: Executor) -> Placement:
         executor.key, executor.uid, None, (), Pin.NONE, Reason.NO_ROOM, "its place can't run it; it is placed again"
     )
 
-
-_ASIDE_GATES = frozenset({"kueue.x-k8s.io/topology"})
-"""Where another controller chooses the node, Ballast stands aside."""
 
 SetKey = tuple[str, str, str]
 """Topology, application, component."""
@@ -277,7 +273,7 @@ def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> 
     for executor in snapshot.executors:
         if executor.phase is not Phase.GATED:
             continue
-        if _time_is_up(executor, placement, now):
+        if placement.mode is not PlacementMode.ENFORCE or _time_is_up(executor, placement, now):
             free.append(executor)
         elif profile_of(executor) in expecting:
             awaited.append(executor)
@@ -300,9 +296,7 @@ def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
 def stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
     if placement.mode is not PlacementMode.ENFORCE or not executor.enforced:
         return Reason.NOT_ENFORCED
-    if executor.scheduler != KUBE_SCHEDULER:
-        return Reason.FOREIGN_SCHEDULER
-    return Reason.FOREIGN_GATE if _ASIDE_GATES.intersection(executor.gates) else None
+    return None if executor.scheduler in placement.scheduler_names else Reason.FOREIGN_SCHEDULER
 
 
 def _set_of(executor: Executor) -> SetKey:

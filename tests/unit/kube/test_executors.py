@@ -74,9 +74,16 @@ def test_executors_of_the_statefulset_and_deployment_allocators_are_told_apart(
 
 @pytest.mark.parametrize(
     ("changes", "managed"),
-    [({}, False), ({"labels": {"kueue.x-k8s.io/queue-name": "main"}}, True), ({"gates": [FOREIGN_GATE, GATE]}, True)],
+    [
+        ({}, False),
+        ({"labels": {"kueue.x-k8s.io/queue-name": "main"}}, False),
+        ({"finalizers": ["kueue.x-k8s.io/managed"]}, True),
+        ({"gates": [FOREIGN_GATE, GATE]}, True),
+    ],
 )
-def test_kueues_pods_are_known_by_label_or_gate(changes: dict[str, Any], managed: bool) -> None:
+def test_pods_that_kueue_queues_are_known_by_its_finalizer_or_gate_and_not_by_a_label(
+    changes: dict[str, Any], managed: bool
+) -> None:
     assert facts(**changes).kueue_managed is managed
 
 

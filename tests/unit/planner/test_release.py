@@ -77,7 +77,7 @@ def test_latecomers_of_a_running_component_go_at_once() -> None:
 
 
 def test_the_clock_has_not_started_while_a_foreign_gate_holds_the_pod() -> None:
-    waiting = gated("e-1", last_gate_since=None, gates=("kueue.x-k8s.io/admission",))
+    waiting = gated("e-1", last_gate_since=None, gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"))
     found = releases(a_snapshot(executors=(waiting,)), ENFORCE, NOW + 10_000)
     assert not found.place
     assert [(h.reason, h.until) for h in found.holds] == [(Reason.FOREIGN_GATE, None)]
@@ -87,7 +87,6 @@ def test_the_clock_has_not_started_while_a_foreign_gate_holds_the_pod() -> None:
     ("changes", "reason"),
     [
         ({"scheduler": "volcano"}, Reason.FOREIGN_SCHEDULER),
-        ({"gates": ("kueue.x-k8s.io/topology",), "last_gate_since": None}, Reason.FOREIGN_GATE),
         ({"enforced": False}, Reason.NOT_ENFORCED),
     ],
 )
@@ -95,6 +94,13 @@ def test_ballast_stands_aside_for_others(changes: dict[str, object], reason: Rea
     executor = replace(gated("e-1"), **changes)  # type: ignore[arg-type]
     found = releases(a_snapshot(executors=(executor,)), ENFORCE, NOW)
     assert [(e.name, why) for e, why in found.unpinned] == [("e-1", reason)]
+
+
+def test_executors_of_a_profile_that_the_policy_names_are_placed() -> None:
+    executor = replace(gated("e-1"), scheduler="optimize-utilization")
+    named = replace(ENFORCE, scheduler_names=("default-scheduler", "optimize-utilization"), debounce_seconds=0.0)
+    found = releases(a_snapshot(executors=(executor,)), named, NOW + 100)
+    assert (_names(found.place), found.unpinned) == (["e-1"], ())
 
 
 @pytest.mark.parametrize("mode", [PlacementMode.DISABLED, PlacementMode.RECOMMEND])
