@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import settings
 
@@ -17,7 +15,7 @@ def examples(count: int) -> settings:
     return settings(max_examples=max(FEWEST, count * settings().max_examples // USUAL))
 
 
-def seeds(count: int, *, always: int = 2) -> Iterator[object]:
+def seeds(count: int, *, always: int = 2) -> tuple[object, ...]:
     """For `parametrize`: the first ones are tried in every run, the others in `make soak`."""
-    yield from range(min(always, count))
-    yield from (pytest.param(seed, marks=pytest.mark.soak) for seed in range(always, count))
+    later = (pytest.param(seed, marks=pytest.mark.soak) for seed in range(always, count))
+    return (*range(always), *later)

@@ -11,7 +11,7 @@ from tests.properties.score_noise import DAY_PASSES, NOISES, even, gaussian
 BALANCE = 75.0
 MEMORY_PASSES = 5.0
 """Noise that lasts five minutes, longer than the metric window of two."""
-SEEDS = tuple(seeds(20))
+SEEDS = seeds(20)
 
 
 @pytest.mark.parametrize("nodes", [6, 20, 100])

@@ -9,7 +9,7 @@ from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
 from tests.examples import seeds
 
 KNEE, BEND = 300.0, 3000.0
-SEEDS = tuple(seeds(8))
+SEEDS = seeds(8)
 
 
 def truth(rows: FloatArray) -> FloatArray:
