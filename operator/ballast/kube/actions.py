@@ -190,11 +190,6 @@ def _may_be_stale(error: KubeError) -> bool:
     return isinstance(error, Conflict | Unavailable) or not (error.causes or isinstance(error, TooLarge))
 
 
-def _lacks_right(error: KubeError) -> bool:
-    """RBAC's own words: other parts of the API server refuse one pod with the same status."""
-    return isinstance(error, Forbidden) and ' is forbidden: User "' in error.message
-
-
 def _refused(error: KubeError) -> Refused:
     return Refused(error.message, lasting=isinstance(error, TooLarge), unacceptable=not isinstance(error, TooLarge))
 
