@@ -285,7 +285,7 @@ CLUSTER: Mapping[str, Entry] = {
     "ReleaseRefused": Entry(
         Severity.ERROR,
         "The operator releases an executor by an update of the pod. A webhook or an admission policy refuses that "
-        "update, or adds to it what may not be changed. Measured: the executor is deleted after 13 s, and executors "
+        "update, or adds to it what may not be changed. The executor is deleted after the gate timeout, and executors "
         "of the namespace are not gated or placed for 5 minutes, later for up to an hour.",
         "Exempt the operator's account, or updates of executors, from what the message names. kubectl get "
         "validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies lists what there "
