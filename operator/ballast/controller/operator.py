@@ -201,7 +201,7 @@ class Operator:
             await metrics.start()
             await self._work_until(stop)
         finally:
-            if self._election.leading:
+            if self._election.leading and self._others.alone:
                 # While watches still show which executors are gated.
                 await self._release_at_end()
             self._state.stop()

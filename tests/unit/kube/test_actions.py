@@ -211,7 +211,12 @@ def test_what_a_webhook_forbids_without_a_cause_is_refused_when_the_pod_is_as_it
         ),
         pytest.param(TOO_LARGE, Refused("etcdserver: request is too large", lasting=True), 1, id="too large"),
         pytest.param(Answer(401, {"message": "no"}), Refused("no"), 1, id="a server in trouble"),
-        pytest.param(NO_RIGHT, Refused(NO_RIGHT.body["message"]), 1, id="rights that are missing, or not read yet"),
+        pytest.param(
+            NO_RIGHT,
+            Refused(NO_RIGHT.body["message"], forbidden=True),
+            1,
+            id="rights that are missing, or not read yet",
+        ),
     ],
 )
 def test_a_pod_is_released_as_it_is_where_its_affinity_is_refused(

@@ -6,7 +6,7 @@ import pytest
 
 from ballast.cli.discover import QUERIES as DISCOVER
 from ballast.prometheus import Preset, queries
-from ballast.prometheus.preset import FROM_POD, OF_EXECUTOR, OF_NODE
+from ballast.prometheus.preset import FROM_POD, MATCHERS, OF_EXECUTOR, OF_NODE
 from ballast.sizing.executor_metrics import QUERIES as SIZE
 from ballast.spark.history.signal import signals
 
@@ -37,6 +37,6 @@ def test_labels_are_as_long_as_names_may_be_and_only_an_instance_begins_with_a_b
 
 
 def _expressions(selectors: str) -> dict[str, re.Pattern[str]]:
-    found = re.findall(r'(\w+)=~"([^"]*)"', selectors)
+    found = re.findall(r'(\w+)=~"([^"]*)"', selectors.replace(MATCHERS, ""))
     # Python warns of `[[`, which Go takes as it is.
     return {label: re.compile(text.replace("[[]", r"\[")) for label, text in found}
