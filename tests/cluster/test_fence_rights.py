@@ -290,7 +290,6 @@ def test_neither_account_has_a_right_that_it_does_not_need(
 @pytest.mark.parametrize(
     ("verb", "resource"),
     [
-        ("delete", "-/pods/-"),
         ("create", "-/pods/eviction"),
         ("patch", "-/pods/status"),
         ("list", "-/nodes/-"),
