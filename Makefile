@@ -50,8 +50,9 @@ check: ## Format, lint, types, layers, prose and generated files
 	  $(RUN) -m tests.prose && \
 	  .venv/bin/ballast crds --check; }
 
+# One worker more than there are cores: tests of the controller wait for half of their time.
 unit: ## Run the tests that need no control plane
-	@$(TIMED) { $(TEST) -n 2 --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors && \
+	@$(TIMED) { $(TEST) -n 3 --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors && \
 	  $(TEST) tests/pages; }
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
