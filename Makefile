@@ -4,17 +4,17 @@ SHELL := /bin/bash
 RUN := .venv/bin/python
 # What is long, random or needs a quiet machine is left to `make soak`.
 TEST := $(RUN) -m pytest -m "not soak"
-BENCH ?= all
-# It takes all of the machine from whatever runs next to it.
-STARVED := tests/cluster/test_operator_starved.py
-# What a running stream is measured by: it must not wait for the CPU of others.
-TIMED := tests/spark/test_size.py
-# Whole files, in the order of tests/conftest.py.
+# Whole files, the longest first.
 BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
-CORE := controller kube prometheus model placement shedding grouping sizing moves planner simulation
+BENCH ?= all
+# Printed after each stage of `make test`.
+TIMED = TIMEFORMAT="== $@: %0R s"; time
 
-.PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison dependencies generate format image clean
-# The steps of `test` share the machine, and what some of them measure is time.
+# What decides, and needs neither Java, nor a browser, nor a cluster; the logs of collectors are Java's.
+QUICK := $(addprefix tests/unit/,api model moves planner placement shedding grouping sizing)
+
+.PHONY: help setup demo backtest test quick check unit spark cluster soak bench comparison dependencies generate format image clean
+# The stages of `test` use both cores each.
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -30,34 +30,39 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 backtest: setup ## Run history, backtest and recommendation on two days of a described pool
 	@$(RUN) -m examples.backtest
 
-test: setup check unit spark cluster e2e ## Run every test and check
+test: setup check unit spark cluster ## Run every test and check that a change must pass: 15 minutes on two quiet cores
+
+quick: ## Check format, lint, types and layers, and run the core's tests: a minute, as any user, without Java or a cluster
+	@scripts/setup.sh --quick
+	@.venv-quick/bin/ruff format --check operator tests benchmarks examples
+	@.venv-quick/bin/ruff check operator tests benchmarks examples
+	@.venv-quick/bin/lint-imports
+	@.venv-quick/bin/mypy --cache-dir .mypy_cache/quick --exclude operator/ballast/spark/ operator $(QUICK)
+	@.venv-quick/bin/python -m pytest -m "not soak" -n 2 --maxschedchunk 8 $(QUICK) --ignore=tests/unit/sizing/test_gc.py
 
 check: ## Format, lint, types, layers, prose and generated files
 	@scripts/setup.sh --python-only
 	@test ! -e operator/__init__.py || { echo "operator/__init__.py hides the standard library's: delete it"; exit 1; }
-	@.venv/bin/ruff format --check operator tests benchmarks examples
-	@.venv/bin/ruff check operator tests benchmarks examples
-	@.venv/bin/mypy operator tests benchmarks examples
-	@.venv/bin/lint-imports
-	@$(RUN) -m tests.prose
-	@.venv/bin/ballast crds --check
+	@$(TIMED) { .venv/bin/ruff format --check operator tests benchmarks examples && \
+	  .venv/bin/ruff check operator tests benchmarks examples && \
+	  .venv/bin/mypy operator tests benchmarks examples && \
+	  .venv/bin/lint-imports && \
+	  $(RUN) -m tests.prose && \
+	  .venv/bin/ballast crds --check; }
 
-unit: ## Run the tests that need no control plane, and see that they take the core's branches
-	@$(TEST) -n auto --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors \
-	  $(CORE:%=--ignore=tests/unit/%)
-	@$(RUN) -m tests.core_coverage $(CORE)
-	@$(TEST) -n auto tests/pages
+# One worker more than there are cores: tests of the controller wait for half of their time.
+unit: ## Run the tests that need no control plane
+	@$(TIMED) { $(TEST) -n 3 --maxschedchunk 8 tests/unit tests/properties tests/scenarios tests/charts tests/vectors && \
+	  $(TEST) tests/pages; }
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
-	@$(TEST) $(BY_FILE) tests/spark --ignore=$(TIMED)
-	@$(TEST) $(TIMED)
+	@$(TIMED) $(TEST) tests/spark
 
-cluster: ## Run the tests against the real API server
-	@$(TEST) -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
-	@$(TEST) $(STARVED)
+cluster: ## Run the tests against a real control plane, with real Spark executors where they matter
+	@$(TIMED) $(TEST) $(BY_FILE) tests/e2e tests/faults tests/cluster tests/testbed
 
-e2e: ## Run the tests with real Spark executors
-	@$(TEST) tests/e2e
+soak: setup ## Run what takes long, is random or needs a quiet machine, and print a table (hours); one part: make soak PART=e2e
+	@$(RUN) -m tests.soak $(PART)
 
 bench: setup ## Run all benchmarks, or one: make bench BENCH=planner
 	@$(RUN) -m benchmarks $(BENCH)

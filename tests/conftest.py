@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import USUAL
+
 # How long an example takes depends on what else the machine does, and tells nothing about the property.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None, max_examples=USUAL)
+settings.register_profile("short", UNTIMED, derandomize=True, max_examples=USUAL // 5)
+"""The same examples in every run, so that `make test` gives the same verdict each time, and a fifth of them."""
 settings.register_profile("fixed", UNTIMED, derandomize=True)
-"""The same examples in every run, so that `make test` gives the same verdict each time."""
+"""The same examples in every run, and all of them: `make soak`."""
 settings.register_profile("fresh", UNTIMED, derandomize=False, print_blob=True)
 """Other examples in every run: `make bench BENCH=fuzz`, with a seed that it prints."""
-settings.load_profile("fixed")
+settings.load_profile("short")
 pytest.register_assert_rewrite("tests.apiserver.behaviors")
 
 ROOT = Path(__file__).parents[1]

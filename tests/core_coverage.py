@@ -37,6 +37,7 @@ def main() -> int:
         tests = [f"tests/unit/{package}" for package in packages]
         workers = str((os.cpu_count() or 1) + MORE_WORKERS)
         options = ["-q", "-n", workers, "--cov-branch", "--cov-config=", f"--cov-report=json:{report}"]
+        options.append("--hypothesis-profile=fixed")
         failed = pytest.main([*options, *traced, *tests])
         measured = _measured(report) if not failed else {}
     if failed:

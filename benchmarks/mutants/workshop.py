@@ -43,7 +43,7 @@ _CONFTEST = """\
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "mutation", max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    "mutation", max_examples=50, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -63,7 +63,7 @@ class Workshop:
         self._write("pyproject.toml", _PYPROJECT.format(mutated=mutated, pytest=_pytest_settings()))
         self._write("conftest.py", _CONFTEST)
         self._copy("operator/ballast", "src/ballast")
-        for name in ("__init__.py", "conftest.py", "builders.py", "unit/__init__.py"):
+        for name in ("__init__.py", "conftest.py", "builders.py", "examples.py", "unit/__init__.py"):
             self._copy(f"tests/{name}")
         self._copy("tests/testbed", leave="test_*")
         if set(packages) & set(RECORDED):

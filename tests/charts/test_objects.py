@@ -35,6 +35,7 @@ def test_all_that_it_makes(defaults: Manifests) -> None:
         "Service": 1,
         "NetworkPolicy": 1,
         "Deployment": 1,
+        "PodDisruptionBudget": 1,
         "CronJob": 1,
         "Job": 1,
         "MutatingAdmissionPolicy": 1,

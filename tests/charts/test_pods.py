@@ -188,11 +188,39 @@ def test_what_is_added_by_values_arrives(render: Renderer) -> None:
     assert found.named("ServiceAccount", "ballast")["metadata"]["annotations"] == {"example.com/role": "reader"}
 
 
-def test_stale_gates_are_looked_after_every_minute_one_job_at_a_time(defaults: Manifests) -> None:
+def test_stale_gates_are_looked_after_every_five_minutes_one_job_at_a_time(defaults: Manifests) -> None:
     (cron,) = defaults.of("CronJob")
-    assert cron["spec"]["schedule"] == "* * * * *"
+    assert cron["spec"]["schedule"] == "*/5 * * * *"
     assert cron["spec"]["concurrencyPolicy"] == "Replace"
-    assert cron["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 60
+    assert cron["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 300
+    assert "--unless-led" in defaults.pod("CronJob")["spec"]["containers"][0]["args"]
+
+
+def test_the_job_for_stale_gates_runs_where_the_operator_does_and_may_be_left_out(render: Renderer) -> None:
+    where = {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "system"}], "affinity": {"nodeAffinity": {}}}
+    spec = render(where).pod("CronJob")["spec"]
+    assert {key: spec[key] for key in where} == where
+    assert render({"staleRelease": {"enabled": False}}).of("CronJob") == []
+
+
+def test_a_drain_takes_one_replica_at_a_time_and_none_that_is_not_ready_blocks_it(
+    defaults: Manifests, render: Renderer
+) -> None:
+    (budget,) = defaults.of("PodDisruptionBudget")
+    labels = budget["spec"]["selector"]["matchLabels"]
+    assert labels.items() <= defaults.pod("Deployment")["metadata"]["labels"].items()
+    assert "minAvailable" not in budget["spec"]
+    assert (budget["spec"]["maxUnavailable"], budget["spec"]["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+    assert render({"podDisruptionBudget": {"enabled": False}}).of("PodDisruptionBudget") == []
+
+
+def test_replicas_are_spread_where_that_is_possible(defaults: Manifests, render: Renderer) -> None:
+    spread = defaults.pod("Deployment")["spec"]["topologySpreadConstraints"]
+    assert {each["topologyKey"] for each in spread} == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+    assert {each["whenUnsatisfiable"] for each in spread} == {"ScheduleAnyway"}, "an update on one node must end"
+    own = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
+    found = render({"topologySpreadConstraints": own}).pod("Deployment")
+    assert found["spec"]["topologySpreadConstraints"] == own
 
 
 def test_the_uninstall_job_runs_before_anything_is_deleted(defaults: Manifests) -> None:

@@ -35,7 +35,7 @@ OPERATOR_AT_HOME = {
     "leases.coordination.k8s.io ballast": frozenset({"get", "update"}),
 }
 RELEASE_EVERYWHERE = {
-    "pods": frozenset({"get", "list", "patch"}),
+    "pods": frozenset({"get", "list", "patch", "delete"}),
     "gateswitches.ballast.dev": frozenset({"list"}),
     "gateswitches.ballast.dev ballast": frozenset({"get", "patch"}),
     "gateswitches/status.ballast.dev ballast": PATCH,

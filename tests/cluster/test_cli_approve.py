@@ -84,6 +84,7 @@ def test_a_name_that_no_move_has_is_told_with_what_helps(moves: Moves) -> None:
     assert ended.err.startswith(f"Error: {NAMESPACE}/m9: there is no such move: `kubectl get emove -A` lists them")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("phase", ["Refused", "Expired", "Failed", "Succeeded"])
 def test_a_move_that_has_ended_can_t_be_approved(moves: Moves, phase: str) -> None:
     moves.create("m1", phase=phase)
@@ -157,6 +158,7 @@ def test_a_template_prints_what_the_real_kubectl_prints(control_plane: Testbed, 
     assert JSONPath.parse(template).text(json.loads(document.stdout)) == theirs.stdout
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("arguments", "code"), [(["status", "-h"], 0), (["approve", "m9"], 1), (["nonsense"], 2)])
 def test_kubectl_passes_exit_codes_on(control_plane: Testbed, moves: Moves, arguments: list[str], code: int) -> None:
     done = kubectl(control_plane, "ballast", *arguments, *(["-n", NAMESPACE] if code == 1 else []))
@@ -165,6 +167,7 @@ def test_kubectl_passes_exit_codes_on(control_plane: Testbed, moves: Moves, argu
     assert ("kubectl ballast" in done.stdout + done.stderr) or code == 1
 
 
+@pytest.mark.soak
 def test_kubectl_completes_the_plugin_s_commands_and_options(control_plane: Testbed) -> None:
     commands = kubectl(control_plane, "__complete", "ballast", "ap")
     assert commands.stdout.splitlines() == ["approve\tApprove proposed moves.", ":4"]

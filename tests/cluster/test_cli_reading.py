@@ -80,7 +80,7 @@ def scene(control_plane: Testbed, crd_server: Server, tmp_path_factory: pytest.T
     try:
         for name, (zone, rack) in NODES.items():
             cluster.node(name, pool="cli", **{ZONE: zone, RACK: rack})
-        wait_until(lambda: not any(_taints(cluster, name) for name in NODES), what="the new nodes take pods")
+        wait_until(lambda: all(map(cluster.takes_pods, NODES)), what="the new nodes take pods")
         cluster.client.create(BALANCING_POLICY, policy())
         cluster.client.create(SPARK_TOPOLOGY, topology(), namespace=NAMESPACE)
         for name, node in (("app-exec-1", "cli-a1"), ("app-exec-2", "cli-b1")):
@@ -92,11 +92,6 @@ def scene(control_plane: Testbed, crd_server: Server, tmp_path_factory: pytest.T
     finally:
         for kind, name in made:
             cluster.client.delete(kind, name)
-
-
-def _taints(cluster: Cluster, node: str) -> Any:
-    """A node is born with one, which goes when a controller has seen that it is ready."""
-    return cluster.client.get(NODE, node)["spec"].get("taints")
 
 
 @pytest.fixture(autouse=True)

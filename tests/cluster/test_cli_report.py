@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyspark
 import pytest
@@ -42,7 +41,7 @@ def cluster(control_plane: Testbed) -> Iterator[Cluster]:
         cluster.client.create(BINDING, {"metadata": {"name": READER}, "roleRef": role, "subjects": [subject]})
         for name, zone in NODES.items():
             cluster.node(name, **{ZONE: zone})
-        wait_until(lambda: not any(_taints(cluster, name) for name in NODES), what="the new nodes take pods")
+        wait_until(lambda: all(map(cluster.takes_pods, NODES)), what="the new nodes take pods")
         for number, node in enumerate(NODES, start=1):
             cluster.running(f"exec-{number}", node)
             cluster.patch(f"exec-{number}", {"metadata": {"labels": {"spark-exec-id": str(number)}}})
@@ -52,10 +51,6 @@ def cluster(control_plane: Testbed) -> Iterator[Cluster]:
             cluster.client.delete(NODE, name)
         cluster.client.delete(BINDING, READER)
         cluster.client.delete(ROLE, READER)
-
-
-def _taints(cluster: Cluster, node: str) -> Any:
-    return cluster.client.get(NODE, node)["spec"].get("taints")
 
 
 @pytest.fixture
@@ -136,6 +131,7 @@ def celeborn(control_plane: Testbed, cluster: Cluster) -> Iterator[str]:
         cluster.client.delete(POD, driver["metadata"]["name"], namespace=NAMESPACE)
 
 
+@pytest.mark.soak
 def test_what_an_application_was_submitted_with_tells_of_its_shuffle_service(
     cluster: Cluster, kubeconfig: Path, celeborn: str
 ) -> None:

@@ -50,7 +50,7 @@ from tests.unit.controller.crowd import (
     topology_resource,
 )
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CONDITIONS = set_condition(
     (), type_="Ready", status=ConditionStatus.TRUE, reason="Placed", message="all", observed_generation=1, now=NOW

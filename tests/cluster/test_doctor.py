@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from ballast.doctor.catalog import CLUSTER
 from ballast.kube.kinds import BALANCING_POLICY, NODE, POD, SPARK_TOPOLOGY
+from ballast.prometheus import Preset, queries
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.kube.cluster import Cluster
 from tests.testbed.errors import TestbedError
@@ -41,10 +43,14 @@ PROVOKED = {
     "LevelLabelMissing",
     "PoolEmpty",
     "PoolsOverlap",
+    "PolicyStopped",
     "GateNotEffective",
+    "ReleaseRefused",
     "PrometheusUnreachable",
     "QueryIncomplete",
+    "MetricsAmbiguous",
     "BudgetBlocks",
+    "KueueTakesNoQuota",
     "OtherMover",
 }
 """By the tests below."""
@@ -123,7 +129,7 @@ def node_pools(scene: Scene) -> Iterator[None]:
         }
     )
     try:
-        testbed.kubectl("wait", "crd/nodepools.karpenter.sh", "--for=condition=Established", "--timeout=60s")
+        testbed.await_definitions("nodepools.karpenter.sh")
         yield
     finally:
         testbed.kubectl("delete", "crd/nodepools.karpenter.sh", "--wait=true")
@@ -151,7 +157,7 @@ def scene(installed: Installation) -> Iterator[Scene]:
 
 
 def test_each_finding_of_a_cluster_is_provoked_here() -> None:
-    assert set(CLUSTER) == PROVOKED
+    assert set(CLUSTER) == PROVOKED | {"NoPolicy"}, "that one needs a cluster without policies: a unit test has it"
 
 
 def test_the_charts_own_operator_is_found_and_lacks_no_right(scene: Scene) -> None:
@@ -189,6 +195,7 @@ def test_another_operators_version_and_missing_rights_are_found(scene: Scene) ->
     assert f"Service account {account} may not list nodes in all namespaces." in denied
 
 
+@pytest.mark.soak
 def test_the_right_to_evict_may_be_limited_to_the_namespaces_with_a_topology(scene: Scene) -> None:
     """As the chart does with `evictionNamespaces`."""
     testbed, name = scene.cluster.testbed, "limited"
@@ -291,6 +298,7 @@ def test_a_policy_without_nodes_is_found(scene: Scene) -> None:
     assert what.endswith("nodes matches its nodeSelector.")
 
 
+@pytest.mark.soak
 def test_the_younger_of_two_overlapping_policies_is_found(scene: Scene) -> None:
     created = scene.cluster.client.get(BALANCING_POLICY, POLICY)["metadata"]["creationTimestamp"]
     wait_until(
@@ -314,6 +322,61 @@ def test_a_gate_that_is_off_is_found_and_one_that_is_on_is_not(scene: Scene, ins
         installed.remove_switch()
 
 
+def test_a_policy_that_refuses_or_changes_updates_of_executors_is_found(scene: Scene) -> None:
+    """The executor of the scene runs: an update that changes nothing passes admission, too."""
+    subject, group = f"Namespace {NAMESPACE}", "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
+    only = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
+    chosen = {"failurePolicy": "Fail", "matchConstraints": {"namespaceSelector": only, "resourceRules": [rule]}}
+    expression = "Object{metadata: Object.metadata{annotations: {'example.com/seen': 'yes'}}}"
+    patch = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+    policies: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+        (
+            "Validating",
+            {"validations": [{"expression": "false", "message": "pods are not updated here"}]},
+            {"validationActions": ["Deny"]},
+            "pods are not updated here",
+        ),
+        ("Mutating", {"mutations": [patch], "reinvocationPolicy": "Never"}, {}, "annotation example.com/seen"),
+    ]
+    testbed = scene.cluster.testbed
+
+    def quotes(words: str) -> bool:
+        return any(words in told for told in scene.told("ReleaseRefused", subject))
+
+    assert scene.told("ReleaseRefused", subject) == []
+    for prefix, policy_spec, binding, quoted in policies:
+        named = {"apiVersion": group, "metadata": {"name": "doctor-updates"}}
+        kind = f"{prefix}AdmissionPolicy"
+        testbed.apply(
+            {**named, "kind": kind, "spec": {**chosen, **policy_spec}},
+            {**named, "kind": f"{kind}Binding", "spec": {"policyName": "doctor-updates", **binding}},
+        )
+        try:
+            wait_until(partial(quotes, quoted), what="the policy is found and quoted")
+        finally:
+            testbed.kubectl("delete", f"{kind.lower()}binding", "doctor-updates")
+            testbed.kubectl("delete", kind.lower(), "doctor-updates")
+            wait_until(lambda: not scene.told("ReleaseRefused", subject), what="the policy acts no more")
+
+
+def test_an_executor_with_a_queue_that_kueue_does_not_manage_is_found(scene: Scene) -> None:
+    subject = f"Namespace {NAMESPACE}"
+    assert scene.told("KueueTakesNoQuota", subject) == []
+    label = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "main"}}}
+    scene.cluster.client.patch(POD, "doctor-exec-1", label, namespace=NAMESPACE)
+    (told,) = scene.told("KueueTakesNoQuota", subject)
+    assert told.startswith("doctor-exec-1: label kueue.x-k8s.io/queue-name, but not managed by Kueue")
+    gone = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
+    scene.cluster.client.patch(POD, "doctor-exec-1", gone, namespace=NAMESPACE)
+
+
+def test_a_stopped_policy_is_found(scene: Scene) -> None:
+    with existing(scene, policy(EMPTY, pool="nowhere", stopped=True)):
+        assert scene.told("PolicyStopped", f"BalancingPolicy {EMPTY}") == ["Its spec.stopped is true."]
+        assert scene.told("PolicyStopped", f"BalancingPolicy {POLICY}") == []
+
+
 def test_doctor_creates_no_pod(scene: Scene) -> None:
     scene.findings()
     with pytest.raises(TestbedError, match="NotFound"):
@@ -330,6 +393,21 @@ def test_a_prometheus_without_series_of_the_nodes_is_found(scene: Scene) -> None
         told = scene.told("QueryIncomplete", f"BalancingPolicy {POLICY}", "--prometheus", prometheus.url)
     assert f"The query nodeCpu has no fresh value for {', '.join(NODES)}." in told
     assert "The query executorCpu has no series, although executors run." in told
+
+
+def test_nodes_whose_metrics_come_from_several_sources_are_found(scene: Scene) -> None:
+    asked = queries(Preset.KUBE_PROMETHEUS_STACK, {}).rendered(120.0)
+
+    def vector(*series: dict[str, str]) -> str:
+        found = [{"metric": labels, "value": [1.0, "2"]} for labels in series]
+        return json.dumps({"status": "success", "data": {"resultType": "vector", "result": found}})
+
+    with serving() as prometheus:
+        prometheus.said_to[asked["nodeCpu"]] = vector({"node": NODES[0]}, {"node": NODES[1]})
+        prometheus.said_to[asked["nodeSources"]] = vector({"node": NODES[0], "signal": "nodeCpu"})
+        told = scene.told("MetricsAmbiguous", f"BalancingPolicy {POLICY}", "--prometheus", prometheus.url)
+    sources = "several sources (clusters, replicas of Prometheus or exporters)"
+    assert told == [f"The metrics of node {NODES[0]} come from {sources}, and are not used."]
 
 
 def test_a_budget_that_allows_nothing_is_found_with_a_patch(scene: Scene) -> None:
@@ -353,6 +431,7 @@ def test_a_selector_that_also_matches_the_driver_is_found(scene: Scene) -> None:
     assert told == ["The selector of component ingest matches the driver doctor-driver."]
 
 
+@pytest.mark.soak
 def test_a_descheduler_and_karpenters_nodes_are_found(scene: Scene) -> None:
     labels = {"app.kubernetes.io/name": "descheduler"}
     scene.cluster.testbed.apply(deployment("descheduler", **labels), cron_job("nightly", **labels))
@@ -382,6 +461,7 @@ def test_one_topology_alone_can_be_checked(scene: Scene) -> None:
     assert (ended.code, "there is no such SparkTopology" in ended.err) == (2, True)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("consolidation", "words"),
     [

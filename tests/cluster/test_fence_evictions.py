@@ -133,6 +133,7 @@ def test_a_disruption_budget_is_respected(here: Cluster, operator: Caller, insta
     assert installed.admin.read(POD, "needed-exec-1", namespace=budgeted.namespace).ok
 
 
+@pytest.mark.soak
 def test_evictions_can_be_granted_in_chosen_namespaces_alone(
     here: Cluster, elsewhere: Cluster, operator: Caller, installed: Installation
 ) -> None:

@@ -310,6 +310,18 @@ def test_no_other_pod_is_its_to_delete(
     assert chart.admin.delete(POD, name, namespace=namespace).ok
 
 
-def test_the_releasing_account_deletes_nothing(chart: Installation, releaser: Caller) -> None:
-    name = created(chart, executor(gates=[FOREIGN]))["metadata"]["name"]
-    assert releaser.delete(POD, name, namespace=OPEN).code == 403
+@pytest.mark.parametrize(
+    ("pod", "code"),
+    [
+        pytest.param(executor(gates=[GATE]), 200, id="an executor that never ran, whose release is refused"),
+        pytest.param(executor(gates=[GATE], role="driver"), 403, id="a driver"),
+        pytest.param(executor(gates=[GATE], labels=OUT), 403, id="out by label"),
+        pytest.param(executor(nodeName="n1"), 403, id="on a node"),
+    ],
+)
+def test_the_releasing_account_deletes_what_the_operator_may(
+    chart: Installation, releaser: Caller, pod: JSON, code: int
+) -> None:
+    name = created(chart, pod)["metadata"]["name"]
+    assert releaser.delete(POD, name, namespace=OPEN).code == code
+    assert chart.admin.delete(POD, name, namespace=OPEN).code in (200, 404)

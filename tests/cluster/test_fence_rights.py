@@ -75,6 +75,7 @@ def policy(name: str) -> dict[str, Any]:
     return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
+@pytest.mark.soak
 def test_only_the_secrets_that_the_chart_lists_are_read_and_only_in_the_operators_own_namespace(
     chart: Installation, callers: dict[str, Caller]
 ) -> None:
@@ -173,6 +174,14 @@ def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, cal
     on = {"spec": {"gating": True}}
     assert callers["operator"].patch(GATE_SWITCH, RELEASE, on, dry=True).ok
     assert callers["release"].patch(GATE_SWITCH, RELEASE, on, dry=True).refused_by(f"{RELEASE}-switch")
+    chart.switch(gating=True, namespaces=("one", "two"))
+    for spec, allowed in (
+        ({"namespaces": ["one"], "restingNamespaces": ["two"]}, True),
+        ({"namespaces": ["one", "two", "three"]}, False),
+        ({"allNamespaces": True}, False),
+    ):
+        answer = callers["release"].patch(GATE_SWITCH, RELEASE, {"spec": spec}, dry=True)
+        assert answer.ok is allowed, (spec, answer)
     chart.remove_switch()
     switch = {"apiVersion": GATE_SWITCH.api_version, "kind": GATE_SWITCH.kind, "spec": {"gating": True}}
     own, foreign = ({**switch, "metadata": {"name": name}} for name in (RELEASE, "somebody"))
@@ -281,7 +290,6 @@ def test_neither_account_has_a_right_that_it_does_not_need(
 @pytest.mark.parametrize(
     ("verb", "resource"),
     [
-        ("delete", "-/pods/-"),
         ("create", "-/pods/eviction"),
         ("patch", "-/pods/status"),
         ("list", "-/nodes/-"),

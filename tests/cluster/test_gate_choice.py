@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.kinds import POD
+from ballast.kube.kinds import GATE_SWITCH, POD
 from ballast.kube.names import GATE
-from tests.cluster.chart.installation import Installation
+from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.chart.objects import executor, gates_of
 
 pytestmark = pytest.mark.cluster
@@ -67,6 +67,17 @@ def test_any_other_pod_is_left_alone(gated: Installation, namespace: str, pod: d
     assert gated.gates(pod, namespace) == []
 
 
+def test_executors_of_a_scheduler_that_the_switch_names_are_gated(gated: Installation) -> None:
+    """A profile of kube-scheduler, such as GKE's optimize-utilization."""
+    pod = executor(schedulerName="optimize-utilization")
+    assert gated.gates(pod, OPEN) == []
+    before = gated.admin.read(GATE_SWITCH, RELEASE).body["spec"]["schedulerNames"]
+    named = {"spec": {"schedulerNames": [*before, "optimize-utilization"]}}
+    assert gated.admin.patch(GATE_SWITCH, RELEASE, named).ok
+    gated.await_gating(pod, OPEN)
+    assert gated.admin.patch(GATE_SWITCH, RELEASE, {"spec": {"schedulerNames": before}}).ok
+
+
 def test_a_pod_with_a_node_of_its_own_is_left_alone(gated: Installation) -> None:
     """With a node and a gate it would be refused, and pod creation never fails because of Ballast."""
     assert gated.gates(executor(nodeName="n1"), OPEN) == []
@@ -78,9 +89,10 @@ def test_gates_of_others_are_kept(gated: Installation) -> None:
     assert gated.gates(executor(gates=[*foreign, GATE]), OPEN) == [*foreign, GATE]
 
 
-def test_next_to_kueues_own_placement_ballast_stands_aside(gated: Installation) -> None:
+def test_executors_that_kueue_queues_are_gated_too(gated: Installation) -> None:
+    """Kueue gives both of its gates to every plain pod that it queues, also where it knows no topology."""
     kueue = ["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"]
-    assert gated.gates(executor(gates=kueue), OPEN) == kueue
+    assert gated.gates(executor(gates=kueue), OPEN) == [*kueue, GATE]
 
 
 def test_nothing_but_the_gate_is_changed(gated: Installation) -> None:

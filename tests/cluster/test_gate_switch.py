@@ -79,6 +79,7 @@ def test_a_switch_of_another_name_changes_nothing(chart: Installation) -> None:
     assert chart.admin.delete(GATE_SWITCH, "somebody").ok
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("before", [True, False])
 def test_after_a_reinstall_the_switch_still_rules(chart: Installation, before: bool) -> None:
     """The API server is the same all along: it must not remember a switch of the policy that is gone."""
@@ -97,6 +98,7 @@ def test_after_a_reinstall_the_switch_still_rules(chart: Installation, before: b
     chart.await_gating(executor(), HERE, gated=False)
 
 
+@pytest.mark.soak
 def test_a_gate_of_the_pods_template_is_told_from_one_that_admission_added(chart: Installation) -> None:
     """And an application whose released executors have lost theirs is known by its driver."""
     template = {"spec": {"schedulingGates": [{"name": GATE}]}}
@@ -128,6 +130,7 @@ def test_a_gate_of_the_pods_template_is_told_from_one_that_admission_added(chart
     assert f"{HERE}/plain" not in found["gatedByTemplate"]
 
 
+@pytest.mark.soak
 def test_a_gate_of_the_pods_template_needs_no_policy(chart: Installation) -> None:
     """As on a Kubernetes that has no such policies."""
     chart.upgrade("--set=gate.install=false")
@@ -143,6 +146,7 @@ def test_a_gate_of_the_pods_template_needs_no_policy(chart: Installation) -> Non
     chart.await_gating(executor(), HERE)
 
 
+@pytest.mark.soak
 def test_pods_are_created_even_when_the_policy_is_broken(chart: Installation) -> None:
     """Without the switch's definition the policy can't work; afterwards it does again."""
     crd = "gateswitches.ballast.dev"

@@ -1,9 +1,11 @@
-"""Leader election on the real API server, in real time."""
+"""Leader election on the real API server."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -12,7 +14,6 @@ from ballast.kube.connection import Connection
 from ballast.kube.kinds import LEASE
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 from tests.testbed.testbed import Testbed
-from tests.testbed.waiting import stays, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -27,52 +28,53 @@ SETTINGS = LeaseSettings(
 )
 
 
+@dataclass(slots=True)
+class Clock:
+    """Of both replicas: it goes on when they would wait."""
+
+    now: float = field(default_factory=time.time)
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self) -> None:
+        self.now += SETTINGS.retry_seconds
+
+
 @pytest.fixture
-def replicas(control_plane: Testbed) -> tuple[Election, Election]:
-    def replica(identity: str) -> Election:
-        client = Client(Connection.from_kubeconfig(control_plane.kubeconfig), ELECTION_LIMITS)
-        settings = replace(SETTINGS, identity=identity)
-        return Election(client, settings, clock=time.time, monotonic=time.monotonic)
+def clock() -> Clock:
+    return Clock()
 
+
+@pytest.fixture
+def replicas(control_plane: Testbed, clock: Clock) -> Iterator[tuple[Election, Election]]:
     control_plane.kubectl("delete", "lease", SETTINGS.name, "--ignore-not-found")
-    return replica("one"), replica("two")
+    with ExitStack() as stack:
+
+        def replica(identity: str) -> Election:
+            client = Client(Connection.from_kubeconfig(control_plane.kubeconfig), ELECTION_LIMITS)
+            stack.callback(client.close)
+            return Election(client, replace(SETTINGS, identity=identity), clock=clock, monotonic=clock)
+
+        yield replica("one"), replica("two")
 
 
-def seconds_until_leading(replica: Election, other: Election, *, ticking: bool = False) -> float:
-    """How long it takes until `replica` leads; never do both."""
-
-    def leads() -> bool:
-        assert not (replica.leading and other.leading)
-        if replica.tick():
-            return True
-        if ticking:
-            other.tick()
-        return False
-
-    started = time.monotonic()
-    wait_until(
-        leads, what="the other takes over", timeout_seconds=10 * LEASE_SECONDS, poll_seconds=SETTINGS.retry_seconds
-    )
-    return time.monotonic() - started
-
-
-def test_one_of_two_leads(replicas: tuple[Election, Election]) -> None:
+def test_one_of_two_leads(replicas: tuple[Election, Election], clock: Clock) -> None:
     one, two = replicas
-    stays(
-        lambda: (one.tick(), two.tick()) == (True, False),
-        what="the first leads",
-        seconds=8 * SETTINGS.retry_seconds,
-        poll_seconds=SETTINGS.retry_seconds,
-    )
+    for _ in range(8):
+        assert (one.tick(), two.tick()) == (True, False)
+        clock.wait()
 
 
 def test_when_the_leader_falls_silent_it_stops_and_another_leads_within_two_lease_durations(
-    replicas: tuple[Election, Election],
+    replicas: tuple[Election, Election], clock: Clock
 ) -> None:
     one, two = replicas
-    one.tick()
-    two.tick()
-    assert seconds_until_leading(two, one) < 2 * LEASE_SECONDS
+    assert one.tick()
+    silent_since = clock()
+    while not two.tick():
+        clock.wait()
+        assert clock() < silent_since + 2 * LEASE_SECONDS
     assert not one.leading
     assert not one.tick()
 

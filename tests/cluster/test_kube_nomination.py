@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ballast.kube.actions import Changed, Refused, release
-from ballast.kube.kinds import NODE
 from ballast.kube.nomination import Cleared, Nominated, clear_nomination, nominate
 from ballast.kube.pods import Nomination
 from ballast.model import DEFAULT_LEVELS, Pin
@@ -28,13 +27,8 @@ def cluster(control_plane: Testbed) -> Cluster:
     cluster = Cluster.open(control_plane, "kube-nomination")
     for name in ("contended", "roomy", "spare"):
         cluster.node(name, **{ZONE: "n"})
-        wait_until(partial(_takes_pods, cluster, name), what=f"{name} takes pods")
+        wait_until(partial(cluster.takes_pods, name), what=f"{name} takes pods")
     return cluster
-
-
-def _takes_pods(cluster: Cluster, node: str) -> bool:
-    """Until its condition Ready has been seen, every node has a taint."""
-    return not cluster.client.get(NODE, node)["spec"].get("taints")
 
 
 def asking(cpu: str) -> dict[str, Any]:

@@ -114,7 +114,13 @@ def test_exactly_the_object_that_was_seen_is_deleted(client: Client) -> None:
 
 def test_the_switch_is_created_set_and_left_alone_when_it_stands_right(client: Client) -> None:
     assert gate_switch(client, "test") is None
-    on = {"gating": True, "allNamespaces": False, "namespaces": ["a", "b"]}
+    on = {
+        "gating": True,
+        "allNamespaces": False,
+        "namespaces": ["a", "b"],
+        "restingNamespaces": [],
+        "schedulerNames": ["default-scheduler"],
+    }
     heard = {"leader": "replica-1", "reason": "Leading"}
     first = set_gate_switch(client, on, status=heard, name="test")
     assert (first["spec"], first["status"]["leader"]) == (on, "replica-1")

@@ -14,7 +14,7 @@ from tests.cluster.controller.pool import pool, required_labels, zones
 from tests.cluster.controller.process import leader_of, switch
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 
 @pytest.fixture

@@ -156,6 +156,7 @@ def test_a_tenants_pod_can_not_export_the_values_of_a_node(scene: Scene) -> None
     assert memory(attacked) == 0.25
 
 
+@pytest.mark.soak
 def test_a_tenants_pod_that_exports_very_much_keeps_no_signal_of_others_from_being_read(scene: Scene) -> None:
     """An answer that is too long is not read, whosever series are in it."""
     many, long = 6000, "x" * 10_000
@@ -177,6 +178,7 @@ def test_a_tenants_pod_that_exports_very_much_keeps_no_signal_of_others_from_bei
     scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
 
 
+@pytest.mark.soak
 def test_series_that_name_an_application_twice_end_no_query(scene: Scene) -> None:
     """Once in a label, and once in their own name."""
     named = "metrics_spark_" + 32 * "a"
@@ -193,6 +195,7 @@ def test_series_that_name_an_application_twice_end_no_query(scene: Scene) -> Non
         assert failures == {}
 
 
+@pytest.mark.soak
 def test_long_ids_of_applications_are_not_in_the_answers_that_size_and_discover_read(scene: Scene) -> None:
     long = "x" * 9000
     for known_as in ("unknown", long):
@@ -216,6 +219,7 @@ def test_long_ids_of_applications_are_not_in_the_answers_that_size_and_discover_
     assert all(len(text) <= 300 for found in answered() for series in found for text in series.labels.values())
 
 
+@pytest.mark.soak
 def test_of_series_that_come_and_go_with_each_scrape_only_the_last_are_in_an_answer(scene: Scene) -> None:
     class Fleeting(dict[str, float]):
         scrapes = 0
@@ -230,6 +234,7 @@ def test_of_series_that_come_and_go_with_each_scrape_only_the_last_are_in_an_ans
     scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
 
 
+@pytest.mark.soak
 def test_series_of_nodes_and_executors_with_long_names_are_not_in_the_answers(scene: Scene) -> None:
     long = "x" * 9000
     for known_as in ("unknown", long):

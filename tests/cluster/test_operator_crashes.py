@@ -2,16 +2,15 @@
 
 Everything is real but the process: reconciles run in this one, and end at the n-th write of a placement, of a move, of
 one that gains nothing, and of one that never begins. At the end of the module it is processes that are killed, two in a
-run, at a sample of writes.
+run, at a sample of writes of the same plays.
 """
 
 from __future__ import annotations
 
 import itertools
-import signal
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,58 +21,70 @@ from ballast.kube.kinds import DISRUPTION_BUDGET, SPARK_TOPOLOGY
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from tests.cluster.chart.installation import Installation
-from tests.cluster.controller import killed
 from tests.cluster.controller.hand import FakeFigures, Fate, When
+from tests.cluster.controller.leaders import Kill, Leaders
 from tests.cluster.controller.pool import ENFORCE, Pool, pool, zones
-from tests.cluster.controller.process import replica
 from tests.cluster.controller.scene import Scene
 from tests.faults.invariants import watched
+from tests.faults.metrics import Values, serving
 from tests.testbed.nodes import ZONE_LABEL
-from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
-PATIENCE_SECONDS = 60.0
-"""For processes that start, and a lease that has to end first, on a machine with much to do."""
-LEASE_SECONDS = 3
-"""For processes that are killed: the next one waits for so long."""
 JSON = dict[str, Any]
 Told = Counter[tuple[str, str]]
-Play = Callable[[Installation, Pool, str, Fate], tuple[JSON, Told]]
+Done = Callable[[Scene], bool]
+Live = Callable[[Scene, Done], object]
+"""The operator at work until a scene is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What plays share."""
+
+    installed: Installation
+    mine: Pool
+    values: Values
+    """Of the Prometheus that policies name. Reconciles in this process have the scene's own metrics."""
+
+
+Play = Callable[[World, str, Live], tuple[JSON, Told]]
 """The end state, and of what there were Events."""
 
-
-TWO_OF_THREE = {**ENFORCE, "maxExecutorsPerNodePercent": 67}
+GATED = {**ENFORCE, "gateTimeout": "10s"}
+"""Longer than a leader's lease, so that the next one places what waits."""
+TWO_OF_THREE = {**GATED, "maxExecutorsPerNodePercent": 67}
 """At most two of three executors on one node."""
 
 
 @pytest.fixture(scope="module")
-def mine(installed: Installation) -> Iterator[Pool]:
-    with pool(installed.testbed, "crashes", zones()) as found:
-        yield found
+def world(installed: Installation) -> Iterator[World]:
+    with pool(installed.testbed, "crashes", zones()) as mine, serving() as values:
+        yield World(installed, mine, values)
 
 
-def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
+def placing(world: World, name: str, live: Live) -> tuple[JSON, Told]:
     """A set of three is placed."""
-    scene = Scene(installed, mine, name, executors=3)
-    mine.topology(name, {"name": "ingest", "executors": 3})
-    mine.policy(name, placement=TWO_OF_THREE)
-    for _ in range(3):
-        scene.driver.start()
-    _live(scene, fate, _all_run)
+    scene = Scene(world.installed, world.mine, name, executors=3)
+    world.mine.topology(name, {"name": "ingest", "executors": 3})
+    world.mine.policy(name, placement=TWO_OF_THREE)
+    return _ended(scene, live, _placed)
+
+
+def _ended(scene: Scene, live: Live, done: Done) -> tuple[JSON, Told]:
+    """Let the operator run, and again if it was killed. All runs together may do no more than one."""
+    with watched(scene.installed.testbed, scene.mine.name, most_under_way=1):
+        live(scene, done)
     found = scene.picture(), scene.told()
     scene.clear()
     return found
 
 
-def _live(scene: Scene, fate: Fate, done: Callable[[Scene], bool]) -> None:
-    """Run the operator, and again if it was killed. Both runs together may do no more than one."""
-    with watched(scene.installed.testbed, scene.mine.name, most_under_way=1):
-        scene.live(fate, done)
-
-
-def _all_run(scene: Scene) -> bool:
-    return all(pod["status"].get("phase") == "Running" for pod in scene.driver.pods())
+def _placed(scene: Scene) -> bool:
+    """All executors run, and the topology says so."""
+    condition = scene.mine.condition(SPARK_TOPOLOGY, "Placed", scene.name) or {}
+    running = [pod for pod in scene.driver.pods() if pod["status"].get("phase") == "Running"]
+    return len(running) == scene.executors and condition.get("status") == "True"
 
 
 def assert_placed(found: JSON) -> None:
@@ -94,24 +105,24 @@ LEAVE_SECONDS = 300.0
 SHEDDING = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1}}
 
 
-def moving(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
+def moving(world: World, name: str, live: Live) -> tuple[JSON, Told]:
     """The executor on a noisy node is moved to a quiet one."""
-    return _leveled(installed, mine, name, fate, FakeFigures(_noise(mine)))
+    return _leveled(world, name, live, FakeFigures(_noise(world.mine)))
 
 
-def moving_in_vain(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
+def moving_in_vain(world: World, name: str, live: Live) -> tuple[JSON, Told]:
     """The node was not hot because of the executor: nothing is gained."""
-    return _leveled(installed, mine, name, fate, InVain(_noise(mine)))
+    return _leveled(world, name, live, InVain(_noise(world.mine)))
 
 
-def blocked(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
+def blocked(world: World, name: str, live: Live) -> tuple[JSON, Told]:
     """A disruption budget never lets the executor leave."""
     none = {"maxUnavailable": 0, "selector": {"matchLabels": {names.SPARK_APPLICATION: name}}}
-    mine.apply(DISRUPTION_BUDGET, name, none)
+    world.mine.apply(DISRUPTION_BUDGET, name, none)
     try:
-        return _leveled(installed, mine, name, fate, FakeFigures(_noise(mine)))
+        return _leveled(world, name, live, FakeFigures(_noise(world.mine)))
     finally:
-        mine.delete(DISRUPTION_BUDGET, name)
+        world.mine.delete(DISRUPTION_BUDGET, name)
 
 
 class InVain(FakeFigures):
@@ -123,20 +134,17 @@ def _noise(mine: Pool) -> dict[str, float]:
     return {mine.node("a1"): 0.7, mine.node("a2"): 0.3, mine.node("b2"): 0.3}
 
 
-def _leveled(installed: Installation, mine: Pool, name: str, fate: Fate, figures: FakeFigures) -> tuple[JSON, Told]:
-    scene = Scene(installed, mine, name, executors=2, metrics=figures)
-    mine.topology(name, {"name": "ingest", "workload": "Streaming", "executors": 2})
-    metrics = {"window": "5s"}
-    anywhere = {**ENFORCE, "maxExecutorsPerNodePercent": 100}
-    mine.policy(name, placement=anywhere, interval="1s", metrics=metrics, moves=MOVES, shedding=SHEDDING)
+def _leveled(world: World, name: str, live: Live, figures: FakeFigures) -> tuple[JSON, Told]:
+    scene = Scene(world.installed, world.mine, name, executors=2, metrics=figures)
+    world.mine.topology(name, {"name": "ingest", "workload": "Streaming", "executors": 2})
+    metrics = world.values.spec()
+    anywhere = {**GATED, "maxExecutorsPerNodePercent": 100}
+    world.mine.policy(name, placement=anywhere, interval="1s", metrics=metrics, moves=MOVES, shedding=SHEDDING)
     for node in ("b1", "a1"):
-        scene.driver.start(gates=(), nodeName=mine.node(node))
+        scene.driver.start(gates=(), nodeName=world.mine.node(node))
     scene.driver.await_running()
     scene.driver.grow_old()
-    _live(scene, fate, _moved)
-    found = scene.picture(), scene.told()
-    scene.clear()
-    return found
+    return _ended(scene, live, _moved)
 
 
 def _moved(scene: Scene) -> bool:
@@ -169,17 +177,15 @@ def assert_stayed(found: JSON) -> None:
     ("play", "assert_done"),
     [(placing, assert_placed), (moving, assert_moved), (moving_in_vain, assert_in_vain), (blocked, assert_stayed)],
 )
-def test_it_ends_alike_wherever_the_process_ends(
-    installed: Installation, mine: Pool, play: Play, assert_done: Callable[[JSON], None]
-) -> None:
+def test_it_ends_alike_wherever_the_process_ends(world: World, play: Play, assert_done: Callable[[JSON], None]) -> None:
     """Events of what the process did last may be lost with it; none is of anything else, or posted twice."""
     undisturbed, label = Fate(), play.__name__.replace("_", "-")
-    expected, told = play(installed, mine, f"{label}-0", undisturbed)
+    expected, told = play(world, f"{label}-0", _in_this_process(undisturbed))
     assert_done(expected)
     assert len(undisturbed.writes) > 8, undisturbed.writes
     for at, when in _ends(undisturbed):
         fate = Fate(at, when)
-        found, told_now = play(installed, mine, f"{label}-{at}-{when.value}", fate)
+        found, told_now = play(world, f"{label}-{at}-{when.value}", _in_this_process(fate))
         words = f"{when.value} write {at}: {fate.writes[-1]}"
         assert found == expected, words
         assert told_now <= told, words
@@ -195,49 +201,68 @@ def _ends(undisturbed: Fate) -> list[tuple[int, When]]:
     return [(at, when) for at, when in every if when is When.AFTER or at in first]
 
 
+def _in_this_process(fate: Fate) -> Live:
+    return lambda scene, done: scene.live(fate, done)
+
+
+RELEASE = r"PATCH \S+/pods/[^/ ]+ "
+PROPOSAL = r"POST \S+/executormoves "
+EVICTION = r"POST \S+/eviction "
+VERDICT = r'PATCH \S+/executormoves/\S+/status .*"(Succeeded|Failed)"'
+REPORT = r"PATCH \S+/sparktopologies/\S+/status "
+Kills = tuple[Kill, Kill]
+
+
 @pytest.mark.parametrize(
-    ("first_at", "second_at"),
+    ("play", "assert_done", "pairs"),
     [
-        (("1", "before"), ("1", "after")),
-        (("3", "after"), ("2", "before")),
-        (("4", "before"), ("2", "after")),
-        (("5", "after"), ("1", "before")),
+        (
+            placing,
+            assert_placed,
+            {
+                (Kill(When.AFTER, RELEASE), Kill(When.BEFORE, REPORT)): (),
+                (Kill(When.BEFORE, RELEASE), Kill(When.AFTER, RELEASE, 3)): (),
+            },
+        ),
+        (
+            moving,
+            assert_moved,
+            {
+                (Kill(When.AFTER, PROPOSAL), Kill(When.BEFORE, EVICTION)): (
+                    "AwaitingReplacement",
+                    "Measuring",
+                    "Helped",
+                ),
+                (Kill(When.AFTER, EVICTION), Kill(When.AFTER, RELEASE)): ("Measuring", "Helped"),
+            },
+        ),
+        (
+            moving_in_vain,
+            assert_in_vain,
+            {
+                (Kill(When.BEFORE, EVICTION), Kill(When.BEFORE, VERDICT)): ("DidNotHelp",),
+                (Kill(When.AFTER, RELEASE), Kill(When.AFTER, VERDICT)): (),
+            },
+        ),
     ],
+    ids=["placing", "moving", "moving_in_vain"],
 )
 def test_it_ends_alike_when_two_leaders_are_killed_one_after_the_other(
-    installed: Installation, mine: Pool, tmp_path: Path, first_at: tuple[str, str], second_at: tuple[str, str]
+    world: World,
+    tmp_path: Path,
+    play: Play,
+    assert_done: Callable[[JSON], None],
+    pairs: Mapping[Kills, Collection[str]],
 ) -> None:
     """Real processes, by SIGKILL: each leaves its lease behind, and the next one must wait until it is over.
 
-    Whether a pass places the executors or the gate timeout does depends on how fast processes start, and what was
-    to be told by Events is lost with a process; so neither is asked for.
+    By each pair of kills: the reasons of the Events that the last leader posts, which none of them can lose.
     """
-    scene = Scene(installed, mine, "killed", executors=3)
-    mine.topology("killed", {"name": "ingest", "executors": 3})
-    mine.policy("killed", placement=TWO_OF_THREE)
-    for _ in range(3):
-        scene.driver.start()
-    with watched(installed.testbed, mine.name) as witness:
-        with witness.outage():
-            for number, (at, when) in enumerate((first_at, second_at)):
-                program = [sys.executable, str(killed.__file__), at, when]
-                with replica(
-                    installed.testbed, f"killed-{number}", tmp_path, lease_seconds=LEASE_SECONDS, program=program
-                ) as one:
-                    assert one.process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL, one.log.read_text()[-4000:]
-        with replica(installed.testbed, "last", tmp_path) as last:
-            last.await_ready()
-            wait_until(lambda: _all_run(scene), what="everybody runs", timeout_seconds=PATIENCE_SECONDS)
-            wait_until(lambda: _told(mine), what="the topology says so", timeout_seconds=PATIENCE_SECONDS)
-            last.stop()
-    found = scene.picture()
-    assert_placed(found)
-    assert scene.driver.created == 3, "executors were deleted on the way"
-    assert len({str(place) for place in found["required"]}) == 1, "not one zone"
-    assert found["gates"] == [[], [], []]
-    scene.clear()
-
-
-def _told(mine: Pool) -> bool:
-    placed = mine.condition(SPARK_TOPOLOGY, "Placed", "killed") or {}
-    return placed.get("status") == "True"
+    label = f"killed-{play.__name__.replace('_', '-')}"
+    expected, told = play(world, f"{label}-0", _in_this_process(Fate()))
+    assert_done(expected)
+    for number, (kills, sure) in enumerate(pairs.items(), 1):
+        leaders = Leaders(kills, world.values, tmp_path, frozenset(sure))
+        found, told_now = play(world, f"{label}-{number}", leaders.live)
+        assert found == expected, kills
+        assert told_now <= told, kills

@@ -18,7 +18,7 @@ from ballast.prometheus import Reading
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
 from tests.cluster.controller.ordered import CLICKS, COLD, ENDED, HOT, WARM
-from tests.cluster.controller.pool import POOL_LABEL, Pool, pool, required_labels, zones
+from tests.cluster.controller.pool import PATIENCE_SECONDS, POOL_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
 from tests.faults.invariants import watched
 from tests.testbed.nodes import ZONE_LABEL
@@ -128,7 +128,7 @@ def test_a_policy_that_says_only_that_it_acts_moves_one_executor_which_succeeds(
             on.interval()
             return any(phase in ENDED for phase in on.phases())
 
-        wait_until(ended, what="a move ends", timeout_seconds=60.0)
+        wait_until(ended, what="a move ends", timeout_seconds=PATIENCE_SECONDS)
         (move,) = on.moves()
         assert (move["status"]["phase"], move["status"]["reason"]) == ("Succeeded", "Helped"), move["status"]
         assert move["spec"]["executor"]["pod"] == "spark-acting-exec-2"

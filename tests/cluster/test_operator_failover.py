@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.faults.invariants import watched
 from tests.testbed.nodes import ZONE_LABEL
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 JSON = dict[str, Any]
 
@@ -81,6 +82,22 @@ def _everything_of_ours_dies(installed: Installation, mine: Pool, last: Replica)
 def _released(installed: Installation) -> str | None:
     said = release(installed.testbed, "--stale")
     return said if "released 2 of 2" in said else None
+
+
+def test_the_last_replica_leaves_no_executor_gated_when_it_stops(installed: Installation, tmp_path: Path) -> None:
+    """As by `kubectl scale --replicas=0`, or by the drain of the one node that all replicas run on."""
+    plane = installed.testbed
+    with pool(plane, "scaled", zones(per_zone=4, cpu="64")) as mine:
+        mine.policy(placement={**HOLD, "maxExecutorsPerNodePercent": 100})
+        with replica(plane, "last", tmp_path) as last:
+            _leads(last)
+            mine.await_gating()
+            with ThreadPoolExecutor(16) as threads:
+                list(threads.map(lambda number: mine.executor(number, gates=(), cpu="100m"), range(50)))
+            assert last.stop() == 0
+        assert "stopping: " in last.log.read_text(), "some were gated"
+        assert not any(names.GATE in gates_of(pod) for pod in mine.pods())
+        assert not switch(installed)["gating"]
 
 
 FAILING = "spark-failing"

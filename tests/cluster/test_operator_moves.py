@@ -20,7 +20,16 @@ from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installa
 from tests.cluster.chart.objects import gates_of, move
 from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
 from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage, take_places, traveling
-from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
+from tests.cluster.controller.pool import (
+    ENFORCE,
+    PATIENCE_SECONDS,
+    POOL_LABEL,
+    ZONE_LABEL,
+    Pool,
+    pool,
+    required_labels,
+    zones,
+)
 from tests.cluster.controller.scene import Driver
 from tests.faults.invariants import watched
 from tests.testbed.testbed import Testbed
@@ -42,6 +51,7 @@ def test_a_move_made_by_hand_is_carried_out_as_any_other(installed: Installation
         assert status["measured"]["gain"] > 0
 
 
+@pytest.mark.soak
 def test_a_host_name_is_required_where_the_policy_asks_for_it(installed: Installation) -> None:
     with stage(installed, "by-host-name", moves={**MOVES, "pin": "Node"}) as on:
         on.ask("asked", on.executor(HOT))
@@ -49,6 +59,7 @@ def test_a_host_name_is_required_where_the_policy_asks_for_it(installed: Install
         assert required_labels(on.executor(COLD)) == {"kubernetes.io/hostname": [on.mine.node(COLD)]}
 
 
+@pytest.mark.soak
 def test_the_nomination_of_a_replacement_that_finds_no_node_is_cleared_after_five_seconds(
     installed: Installation,
 ) -> None:
@@ -71,7 +82,7 @@ def _rounds_until(on: Stage, holds: Callable[[JSON], bool], what: str) -> JSON:
         on.clock.ahead_seconds += 1.0
         return next((pod for pod in on.driver.pods() if not pod["spec"].get("nodeName") and holds(pod)), None)
 
-    return wait_until(look, what=what, timeout_seconds=30.0)
+    return wait_until(look, what=what, timeout_seconds=PATIENCE_SECONDS)
 
 
 def _unschedulable(pod: JSON) -> bool:
@@ -131,6 +142,7 @@ def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installa
         assert {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()} == before
 
 
+@pytest.mark.soak
 def test_a_move_of_a_pod_in_another_namespace_is_told_nothing_of_whether_that_exists(installed: Installation) -> None:
     with stage(installed, "guesses") as on, pool(installed.testbed, "guesses-of") as others:
         there: JSON = {"gates": (), "nodeName": on.mine.node(HOT), "nodeSelector": {POOL_LABEL: on.mine.name}}
@@ -152,6 +164,7 @@ def test_a_move_of_a_pod_in_another_namespace_is_told_nothing_of_whether_that_ex
         assert {pod["metadata"]["uid"] for pod in others.pods()} == set(uids[:-1])
 
 
+@pytest.mark.soak
 def test_who_failed_counts_although_its_pod_is_deleted_before_anybody_lists_it(installed: Installation) -> None:
     failed: list[Failure] = []
     with watching(installed.testbed, failed.append), stage(installed, "failed", reported=lambda: tuple(failed)) as on:
@@ -182,6 +195,7 @@ def _fail(on: Stage, number: int) -> None:
     on.mine.admin.patch(POD, f"spark-failed-exec-{number}", failed, namespace=on.mine.name, subresource="status")
 
 
+@pytest.mark.soak
 def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "volumes", zones(per_zone=1)) as mine, _volume(mine, "data", zone="b"):
@@ -226,6 +240,7 @@ def _volume(mine: Pool, name: str, *, zone: str) -> Iterator[None]:
         mine.delete(VOLUME, volume)
 
 
+@pytest.mark.soak
 def test_moves_that_a_user_only_asks_for_hold_up_no_other(installed: Installation) -> None:
     """Anyone who may evict in one namespace may ask, for executors and nodes of any name, and never approve."""
     with stage(installed, "only-asked", shedding=EAGER, moves={**MOVES, "maxConcurrent": 1}) as on:
@@ -235,6 +250,7 @@ def test_moves_that_a_user_only_asks_for_hold_up_no_other(installed: Installatio
         assert on.move("asked")["status"]["phase"] == "Proposed"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("mode", ["Recommend", "Disabled"])
 def test_nobody_leaves_where_placement_is_not_enforced(installed: Installation, mode: str) -> None:
     with stage(installed, f"unheld-{mode.lower()}", placement={**ENFORCE, "mode": mode}, shedding=EAGER) as on:
@@ -245,6 +261,7 @@ def test_nobody_leaves_where_placement_is_not_enforced(installed: Installation, 
         assert [move["metadata"]["name"] for move in _moves(on)] == ["asked"], "one was made that can't be carried out"
 
 
+@pytest.mark.soak
 def test_a_move_comes_to_its_end_although_its_node_has_left_the_pool(installed: Installation) -> None:
     with stage(installed, "scaled-in") as on, watched(installed.testbed, on.mine.name):
         on.ask("asked", on.executor(HOT), policy=on.mine.name)
@@ -254,6 +271,7 @@ def test_a_move_comes_to_its_end_although_its_node_has_left_the_pool(installed: 
         assert on.move("asked")["status"]["replacement"]["node"] == on.mine.node(COLD)
 
 
+@pytest.mark.soak
 def test_a_move_belongs_to_its_topology_and_goes_after_its_time(installed: Installation) -> None:
     with stage(installed, "owned", shedding=EAGER) as on:
         name = on.until(lambda: _first(on), "a move is made")["metadata"]["name"]
@@ -309,6 +327,7 @@ def desired(found: JSON) -> str:
     )
 
 
+@pytest.mark.soak
 def test_git_and_the_operator_fight_over_no_field_and_a_commit_approves_a_move(
     installed: Installation, tmp_path: Path
 ) -> None:
@@ -333,6 +352,7 @@ def test_git_and_the_operator_fight_over_no_field_and_a_commit_approves_a_move(
             assert "finalizers" not in now["metadata"], "pruning would wait for the operator"
 
 
+@pytest.mark.soak
 def test_a_field_that_the_operator_would_fight_over_is_called_drift(installed: Installation, tmp_path: Path) -> None:
     """The check above can fail: here the policy's spec is written as if the operator did so."""
     git = Git(tmp_path, installed.testbed)
@@ -347,6 +367,7 @@ def test_a_field_that_the_operator_would_fight_over_is_called_drift(installed: I
         assert git.drift() == ""
 
 
+@pytest.mark.soak
 def test_an_upgrade_and_a_rollback_with_a_set_at_its_gates_and_a_move_under_way_leave_nothing_gated(
     installed: Installation,
 ) -> None:

@@ -34,7 +34,7 @@ PATIENT = {"debounce": "10s", "gateTimeout": "10s"}
 """What waits for neither of them is released well before both, on a busy machine too."""
 UNTIL_EITHER_SECONDS = 8.0
 FOREIGN = {"name": "example.com/quota"}
-KUEUE = {"name": "kueue.x-k8s.io/topology"}
+KUEUE = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
 CLICKS = {names.TOPOLOGY: "clicks"}
 
 
@@ -49,6 +49,7 @@ def _leading(leader: Replica) -> None:
     assert leader.process.poll() is None, leader.log.read_text()[-4000:]
 
 
+@pytest.mark.soak
 def test_a_complete_set_is_placed_at_once(installed: Installation) -> None:
     with pool(installed.testbed, "complete", zones()) as mine:
         mine.topology("clicks", {"name": "ingest", "executors": 4})
@@ -78,6 +79,7 @@ def test_next_to_pods_that_wait_for_nodes_executors_are_nominated_before_any_of_
         assert mine.nodes_of(placed) == Counter(node.removeprefix(f"{mine.name}-") for node in chosen.values())
 
 
+@pytest.mark.soak
 def test_a_policy_may_name_another_strategy_and_what_it_remembers_is_kept(installed: Installation) -> None:
     with pool(installed.testbed, "turns", zones()) as mine:
         mine.topology("clicks", {"name": "ingest", "executors": 4})
@@ -93,6 +95,7 @@ def test_a_policy_may_name_another_strategy_and_what_it_remembers_is_kept(instal
         assert mine.condition(BALANCING_POLICY, "Stalled") is None
 
 
+@pytest.mark.soak
 def test_a_set_of_unknown_size_is_placed_when_nobody_new_comes(installed: Installation) -> None:
     with pool(installed.testbed, "debounce", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "2s", "gateTimeout": "10s"})
@@ -101,6 +104,7 @@ def test_a_set_of_unknown_size_is_placed_when_nobody_new_comes(installed: Instal
         assert all(ZONE_LABEL in required_labels(mine.pod(name)) for name in placed)
 
 
+@pytest.mark.soak
 def test_a_set_that_stays_incomplete_is_placed_at_the_gate_timeout(installed: Installation) -> None:
     with pool(installed.testbed, "timeout", zones()) as mine:
         mine.topology("clicks", {"name": "ingest", "executors": 9})
@@ -114,6 +118,7 @@ def test_a_set_that_stays_incomplete_is_placed_at_the_gate_timeout(installed: In
         assert mine.nodes_of(placed).total() == 2
 
 
+@pytest.mark.soak
 def test_an_executor_that_comes_later_does_not_wait_for_a_set(installed: Installation) -> None:
     with pool(installed.testbed, "later", zones()) as mine:
         anywhere = {"maxExecutorsPerNodePercent": 100}
@@ -126,6 +131,7 @@ def test_an_executor_that_comes_later_does_not_wait_for_a_set(installed: Install
             assert {node[0] for node in mine.nodes_of(late)} == {zone}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("mode", ["Disabled", "Recommend"])
 def test_where_placement_is_not_enforced_nobody_is_held(installed: Installation, mode: str) -> None:
     with pool(installed.testbed, f"mode-{mode.lower()}", zones()) as mine:
@@ -146,6 +152,7 @@ def test_new_executors_are_gated_while_the_operator_leads(installed: Installatio
         assert all(ZONE_LABEL in required_labels(mine.pod(name)) for name in placed)
 
 
+@pytest.mark.soak
 def test_the_clock_starts_when_ours_is_the_last_gate(installed: Installation) -> None:
     with pool(installed.testbed, "foreign", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "2s"})
@@ -157,15 +164,27 @@ def test_the_clock_starts_when_ours_is_the_last_gate(installed: Installation) ->
         assert ZONE_LABEL in required_labels(mine.pod(name))
 
 
-def test_ballast_stands_aside_where_kueue_chooses_the_node(installed: Installation) -> None:
+def test_ballast_places_a_set_that_kueue_has_admitted_within_the_nodes_that_kueue_wrote(
+    installed: Installation,
+) -> None:
     with pool(installed.testbed, "kueue", zones()) as mine:
-        mine.policy(placement={**TWO_A_NODE, **PATIENT})
-        (name,) = mine.executors(1, gates=[OURS, KUEUE])
-        assert mine.await_released([name]) < UNTIL_EITHER_SECONDS
-        assert gates_of(mine.pod(name)) == [KUEUE["name"]]
-        assert "affinity" not in mine.pod(name)["spec"]
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "2s"})
+        names_of = mine.executors(2, gates=[*KUEUE, OURS])
+        all_gates = [*(each["name"] for each in KUEUE), names.GATE]
+        wait = "ours waits for Kueue's"
+        stays(lambda: all(gates_of(mine.pod(name)) == all_gates for name in names_of), what=wait, seconds=2.5)
+        for name in names_of:
+            admitted = [
+                {"op": "add", "path": f"/spec/nodeSelector/{ZONE_LABEL.replace('/', '~1')}", "value": "b"},
+                *[{"op": "remove", "path": "/spec/schedulingGates/0"}] * len(KUEUE),
+            ]
+            mine.admin.patch(POD, name, admitted, namespace=mine.name)
+        mine.await_released(names_of)
+        assert all(required_labels(mine.pod(name))[ZONE_LABEL] == ["b"] for name in names_of)
+        assert all(node.startswith("b") for node in mine.nodes_of(names_of))
 
 
+@pytest.mark.soak
 def test_affinity_of_others_is_kept_and_heeded(installed: Installation) -> None:
     with pool(installed.testbed, "affinity", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
@@ -175,6 +194,7 @@ def test_affinity_of_others_is_kept_and_heeded(installed: Installation) -> None:
         assert required_labels(mine.pod(placed[0])) == {RACK_LABEL: ["b-2"], ZONE_LABEL: ["b"]}
 
 
+@pytest.mark.soak
 def test_a_pod_that_others_keep_writing_is_released_all_the_same(installed: Installation) -> None:
     with pool(installed.testbed, "conflict", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
@@ -206,6 +226,7 @@ class _writing:  # noqa: N801 -- reads as a word in `with`
         self._thread.join()
 
 
+@pytest.mark.soak
 def test_what_the_pool_has_no_room_for_goes_unpinned_and_is_seen_by_autoscalers(installed: Installation) -> None:
     with pool(installed.testbed, "full", zones(1, cpu="1")) as mine:
         mine.policy(placement={**TWO_A_NODE, "maxExecutorsPerNodePercent": 100, "debounce": "1s", "gateTimeout": "9s"})
@@ -221,6 +242,7 @@ def test_what_the_pool_has_no_room_for_goes_unpinned_and_is_seen_by_autoscalers(
         assert mine.nodes_of(placed).total() == 2
 
 
+@pytest.mark.soak
 def test_executors_go_where_no_pod_of_another_user_keeps_them_away(installed: Installation) -> None:
     """kube-scheduler heeds anti-affinity both ways: in the zone of their driver, no executor could run."""
     term = {"labelSelector": {"matchLabels": {names.SPARK_ROLE: "executor"}}, "topologyKey": ZONE_LABEL}
@@ -237,6 +259,7 @@ def test_executors_go_where_no_pod_of_another_user_keeps_them_away(installed: In
         assert required_labels(mine.pod(placed[0])) == {ZONE_LABEL: ["b"]}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("role", ["driver", "other"])
 def test_a_pod_that_shares_the_executors_template_is_not_held(installed: Installation, role: str) -> None:
     with pool(installed.testbed, f"role-{role}", zones()) as mine:
@@ -246,6 +269,7 @@ def test_a_pod_that_shares_the_executors_template_is_not_held(installed: Install
         assert "affinity" not in mine.pod(free[0])["spec"]
 
 
+@pytest.mark.soak
 def test_where_no_policy_rules_nobody_is_held(installed: Installation) -> None:
     with pool(installed.testbed, "unruled", zones()) as mine:
         free = mine.executors(2)
@@ -253,6 +277,7 @@ def test_where_no_policy_rules_nobody_is_held(installed: Installation) -> None:
         wait_until(lambda: mine.events("NotEnforced"), what="an event says why")
 
 
+@pytest.mark.soak
 def test_hold_times_and_decisions_are_counted(installed: Installation, leader: Replica) -> None:
     with pool(installed.testbed, "counted", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})

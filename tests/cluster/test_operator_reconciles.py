@@ -15,7 +15,8 @@ from ballast.controller.cluster_view import ClusterView
 from ballast.controller.context import Context
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube import names
-from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
+from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY, Kind
+from ballast.moves.arriving import NOMINATED_SECONDS
 from ballast.planner.release import BARRED_SECONDS, MOST_ATTEMPTS
 from tests.cluster.chart.installation import NAMESPACE, Installation
 from tests.cluster.controller.hand import AGE_SECONDS, Clock, FakeFigures, Hand, hand
@@ -25,6 +26,7 @@ from tests.cluster.controller.pool import (
     ZONE_LABEL,
     Pool,
     pool,
+    preferred_labels,
     required_labels,
     zones,
 )
@@ -75,12 +77,62 @@ def test_who_cannot_run_at_its_place_is_placed_again_and_then_let_go(installed: 
         with life(installed, clock) as operator:
             last = _released(driver, operator)
             assert required_labels(last) == {}
+            assert preferred_labels(last)[ZONE_LABEL] == ["a"]
             _await_unschedulable(mine, last)
             clock.ahead_seconds += PATIENCE_SECONDS
             operator.reconciler.run()
         assert [pod["metadata"]["uid"] for pod in driver.pods()] == [last["metadata"]["uid"]]
         assert len(mine.events("PlacedAgain")) == 1
         assert len(mine.events("TooManyAttempts")) == 1
+
+
+def test_an_executor_that_waits_for_a_volume_after_it_was_refused_is_not_deleted(installed: Installation) -> None:
+    """Its condition goes on saying that it is unschedulable. Only its nomination, by kube-scheduler, tells."""
+    clock = Clock()
+    with pool(installed.testbed, "late", zones(1)) as mine:
+        mine.policy()
+        mine.testbed.apply(_UNPROVIDED)
+        volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": "late"}}]
+        early = mine.executor(1, volumes=volumes)
+        with life(installed, clock) as operator:
+
+            def refused() -> JSON | None:
+                operator.reconciler.run()
+                pod = mine.pod("spark-1-exec-1")
+                return pod if _is_unschedulable(pod) else None
+
+            assert required_labels(wait_until(refused, what="it is refused")) == {}, "its volume is still to be made"
+            clock.ahead_seconds += NOMINATED_SECONDS
+
+            def not_nominated() -> bool:
+                operator.reconciler.run()
+                return _nominated(mine, early) is None
+
+            wait_until(not_nominated, what="Ballast's nomination, if there is one, is cleared")
+            claim = {"storageClassName": "unprovided", "resources": {"requests": {"storage": "1Gi"}}}
+            mine.apply(_CLAIM, "late", {"accessModes": ["ReadWriteOnce"], **claim})
+            node = wait_until(lambda: _nominated(mine, early), what="kube-scheduler waits for its volume")
+            assert _is_unschedulable(mine.pod("spark-1-exec-1"))
+            clock.ahead_seconds += PATIENCE_SECONDS
+            operator.reconciler.run()
+        assert mine.pod("spark-1-exec-1")["metadata"]["uid"] == early["metadata"]["uid"]
+        assert _nominated(mine, early) == node
+        assert mine.events("PlacedAgain") == []
+
+
+_CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+_UNPROVIDED: JSON = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "unprovided"},
+    "provisioner": "example.com/never",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def _nominated(mine: Pool, pod: JSON) -> str | None:
+    found: str | None = mine.pod(pod["metadata"]["name"])["status"].get("nominatedNodeName")
+    return found
 
 
 _WITH_PORT: JSON = {
@@ -111,13 +163,16 @@ def _released(driver: Driver, operator: Hand) -> JSON:
 
 
 def _await_unschedulable(mine: Pool, pod: JSON) -> None:
-    def look() -> bool | None:
-        conditions = mine.pod(pod["metadata"]["name"])["status"].get("conditions") or ()
-        return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions) or None
-
-    wait_until(look, what="kube-scheduler finds no node")
+    name = pod["metadata"]["name"]
+    wait_until(lambda: _is_unschedulable(mine.pod(name)), what="kube-scheduler finds no node")
 
 
+def _is_unschedulable(pod: JSON) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)
+
+
+@pytest.mark.soak
 def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "hits", zones()) as mine:
@@ -154,6 +209,7 @@ def _running(mine: Pool, *nodes: str, labels: JSON | None = None) -> Driver:
     return driver
 
 
+@pytest.mark.soak
 def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobody(installed: Installation) -> None:
     with pool(installed.testbed, "advised", zones()) as mine:
         _running(mine, "a1", "b1")
@@ -181,6 +237,7 @@ def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobod
         assert "affinity" not in mine.pod(newcomer)["spec"]
 
 
+@pytest.mark.soak
 def test_replacements_return_to_where_executors_were_before_a_restart(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "sticky", zones(2)) as mine:
@@ -198,6 +255,7 @@ def test_replacements_return_to_where_executors_were_before_a_restart(installed:
         assert mine.nodes_of([pod["metadata"]["name"] for pod in driver.pods()]) == {"b2": 2}
 
 
+@pytest.mark.soak
 def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "overlap", zones()) as mine:
@@ -222,6 +280,7 @@ def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Instal
             assert ready["status"] == "True"
 
 
+@pytest.mark.soak
 def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(installed: Installation) -> None:
     """Both are about the namespace, each with its own zone, and the executors would run in either."""
     with pool(installed.testbed, "shared", zones()) as mine:
@@ -235,6 +294,7 @@ def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(insta
         assert mine.events("NotEnforced") == []
 
 
+@pytest.mark.soak
 def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(installed: Installation) -> None:
     clock = Clock(ahead_seconds=5.0)
     app = {"app": "clicks"}
@@ -259,6 +319,7 @@ def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(insta
             assert required_labels(mine.pod("spark-1-exec-2"))
 
 
+@pytest.mark.soak
 def test_a_topology_that_declares_its_work_is_told_how_many_executors_it_needs(installed: Installation) -> None:
     with pool(installed.testbed, "sized", zones()) as mine:
         mine.policy()
@@ -281,6 +342,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.soak
 def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed: Installation) -> None:
     with pool(installed.testbed, "broken", zones()) as mine:
         for number, budget in enumerate(IMPOSSIBLE.values()):
@@ -298,6 +360,7 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
         assert required_labels(mine.pod("spark-1-exec-1"))
 
 
+@pytest.mark.soak
 def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(
     installed: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +412,7 @@ LIES = {
 }
 
 
+@pytest.mark.soak
 def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(installed: Installation) -> None:
     clock = Clock(ahead_seconds=5.0)
     with pool(installed.testbed, "lied-to", zones()) as mine, serving() as prometheus:
@@ -376,6 +440,7 @@ def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(insta
             installed.switch(gating=False)
 
 
+@pytest.mark.soak
 def test_status_is_written_once_a_minute_at_most(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "quiet", zones()) as mine:
@@ -408,6 +473,7 @@ def test_nothing_is_written_where_nothing_changes(installed: Installation) -> No
             assert len(operator.fate.writes) == written
 
 
+@pytest.mark.soak
 def test_the_metrics_tell_of_passes_refusals_and_how_old_the_figures_were(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "told", zones()) as mine:

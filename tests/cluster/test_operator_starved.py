@@ -32,7 +32,7 @@ from tests.testbed.kubelet import cgroups
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.testbed import Testbed
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.timeout(900)]
 
 SETS, SIZE = 10, 12
 REPLICAS = 2

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import requests
 
 from ballast.model import NodeUsage
 from ballast.prometheus import Endpoint, ExecutorFrame, NodeFrame, Preset, Prometheus, Reading, queries, reading
@@ -16,7 +17,7 @@ from tests.testbed.prometheus import ScrapeStyle
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 CORES, HELD_BYTES, SENT_BYTES_PER_SECOND = 0.2, 96 << 20, 1_000_000
 NODE_CORES, NODE_BYTES, WIRE_BITS = 1.0, 1 << 30, 80e6
@@ -25,6 +26,7 @@ STYLES = {
     Preset.KUBE_PROMETHEUS_STACK: ScrapeStyle.KUBE_PROMETHEUS_STACK,
     Preset.CADVISOR: ScrapeStyle.CADVISOR,
 }
+SHOWN = ("health", "scrapeUrl", "lastScrape", "lastScrapeDuration", "lastError")
 SENDER, RECEIVER = "load-exec-1", "load-exec-2"
 
 RECEIVE = """
@@ -73,6 +75,13 @@ class Scraped:
             max_age_seconds=10.0,
             failures=failures,
         )
+
+    def targets(self) -> str:
+        """What Prometheus scrapes, a line each: its state, its address, since when, and what is wrong."""
+        with requests.Session() as session:
+            session.trust_env = False
+            told = session.get(f"{self.testbed.prometheus_url}/api/v1/targets", timeout=5).json()
+        return "\n".join(" ".join(str(each[key]) for key in SHOWN) for each in told["data"]["activeTargets"])
 
     def run(self, pod: str, node: str, *command: str) -> str:
         """The address of a pod that runs Python with these arguments."""
@@ -134,7 +143,7 @@ def test_every_figure_of_a_preset_is_what_the_load_really_uses(scraped: Scraped)
         lambda: figures(scraped.read()) == pytest.approx(used, rel=0.3),
         what=f"the load in the figures of {scraped.preset}",
         poll_seconds=1,
-        explain=lambda: f"{figures(scraped.read())}",
+        explain=lambda: f"{figures(scraped.read())}; targets:\n{scraped.targets()}",
     )
 
 

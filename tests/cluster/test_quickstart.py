@@ -16,7 +16,7 @@ from tests.testbed.nodes import IMAGES
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "quickstart.md"

@@ -18,7 +18,7 @@ from tests.cluster.crds.server import Server
 from tests.testbed.testbed import Testbed
 from tests.unit.simulation.studies import study
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FIGURES = shared_figures([Scenario.read(EXAMPLES / "scenarios" / "noisy-day.yaml")])

@@ -75,6 +75,7 @@ def clicks(brokers: str) -> JSON:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "clicks"}, "spec": spec}
 
 
+@pytest.mark.soak
 def test_task_slots_that_a_tenant_claims_fail_no_pass(installed: Installation) -> None:
     """Their sum is more than a float holds. The victim's pods run in another namespace of the same policy."""
     with pool(installed.testbed, "claiming", zones()) as mine, pool(installed.testbed, "claimed") as others:
@@ -140,6 +141,7 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
         installed.switch(gating=False)
 
 
+@pytest.mark.soak
 def test_the_example_s_admission_policy_lets_no_tenant_bind_pods(installed: Installation) -> None:
     installed.testbed.create_namespace("binding")
     bound: JSON = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from examples.demo.figures import Figures
 from examples.demo.pool import POOL, POOL_LABEL, SYSTEM
 from examples.demo.streaming.application import Job
 from examples.demo.streaming.running import RunningJob
+from tests.testbed.kubelet import cgroups
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -267,6 +269,13 @@ class Cluster:
         path = "/api/v1/namespaces/ballast-system/pods?labelSelector=app.kubernetes.io%2Fname%3Dballast"
         found: list[Json] = self.testbed.api.get(path)["items"]
         return [pod for pod in found if "job-name" not in pod["metadata"]["labels"]]
+
+    def kill_outright(self, pods: Iterable[Json]) -> None:
+        """As if their machine had gone: no signal that could be handled, no preStop."""
+        groups = cgroups.detect(Path("/proc/self/mounts").read_text())
+        for pod in pods:
+            name = f"{self.testbed.instance.cgroup_prefix}/{pod['spec']['nodeName']}/pod{pod['metadata']['uid']}"
+            self.await_(partial(cgroups.kill, groups, name), f"{name} is empty")
 
     def await_(
         self,

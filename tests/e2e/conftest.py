@@ -1,9 +1,10 @@
-"""One cluster with Ballast in it, and one job that runs through the whole session."""
+"""One cluster with Ballast in it, and one job that runs through the whole session. The journeys have their own."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,14 @@ TOPOLOGY_OBJECT = {
 }
 
 
-FIRST = ("test_running_job.py", "test_replay.py")
+FIRST = ("test_journeys.py", "test_running_job.py", "test_replay.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of the running job come before those that replace an executor: Spark may leave a new one without tasks.
 
-    The replay comes before other jobs: a history has no word of deletions, so it would count their executors.
+    The replay comes before other jobs: a history has no word of deletions, so it would count their executors. The
+    journeys end their cluster before the session's begins.
     """
     rank = {name: number for number, name in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
@@ -47,7 +49,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Seven nodes, Prometheus, and Ballast as the chart installs it. A policy places; none levels yet."""
+    with installed("e2e") as found:
+        yield found
+
+
+@contextmanager
+def installed(name: str) -> Iterator[Cluster]:
+    """Seven nodes, Prometheus, and Ballast as the chart installs it. A policy places; none levels yet.
+
+    `name`: of the folder that its logs are kept in.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="ballast-e2e-") as folder,
         Testbed(progress=print).up(nodes=nodes()) as testbed,
@@ -60,12 +71,18 @@ def cluster() -> Iterator[Cluster]:
             found.enforce()
             yield found
         finally:
-            keep_logs(testbed, KEPT_LOGS / "e2e")
+            keep_logs(testbed, KEPT_LOGS / name)
 
 
 @pytest.fixture(scope="session")
 def spawn(cluster: Cluster) -> Iterator[SpawnJob]:
     """Submits jobs; those that still run are ended after the last test."""
+    with spawning(cluster) as submit:
+        yield submit
+
+
+@contextmanager
+def spawning(cluster: Cluster) -> Iterator[SpawnJob]:
     running: list[RunningJob] = []
 
     def submit(job: Job) -> RunningJob:
@@ -79,6 +96,10 @@ def spawn(cluster: Cluster) -> Iterator[SpawnJob]:
 
 @pytest.fixture(scope="session")
 def steady(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
+    return steady_job(cluster, spawn)
+
+
+def steady_job(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
     """Three executors with a SparkTopology, placed by Ballast, fed all the time."""
     cluster.testbed.apply(TOPOLOGY_OBJECT)
     await_gating(cluster.testbed, STEADY_NAMESPACE, labels=LABELS)

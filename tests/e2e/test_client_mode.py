@@ -19,7 +19,7 @@ from tests.e2e.cluster import Cluster, nodes, place_of
 from tests.testbed.nodes import ZONE_LABEL
 from tests.testbed.testbed import Testbed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 NAMESPACE, ACCOUNT = "notebooks", "spark"
 LABELS = {"ballast.dev/topology": "notebook"}

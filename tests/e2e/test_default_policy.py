@@ -14,7 +14,7 @@ from tests.e2e.cluster import HOME, HOME_ZONE, Cluster, Json, names_by_node, pla
 from tests.e2e.conftest import STEADY_NAMESPACE
 from tests.testbed.nodes import ZONE_LABEL
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "balancingpolicy-enforce.yaml"
 GATE_TIMEOUT_SECONDS = 10.0

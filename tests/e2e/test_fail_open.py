@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,23 +11,13 @@ from examples.demo.installation import NAMESPACE, RELEASE, await_gating, upgrade
 from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node, place_of
 from tests.e2e.conftest import STEADY_NAMESPACE
-from tests.testbed.kubelet import cgroups
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 LEFT_ALONE_SECONDS = 150.0
 """With everything of ours dead but the CronJob, no executor is held for longer."""
 HELD = "held"
 WHERE = f"--namespace={NAMESPACE}"
-
-
-def kill_outright(cluster: Cluster, pods: list[Json]) -> None:
-    """As if their machine had gone: no signal that could be handled, no preStop."""
-    groups = cgroups.detect(Path("/proc/self/mounts").read_text())
-    prefix = cluster.testbed.instance.cgroup_prefix
-    for pod in pods:
-        name = f"{prefix}/{pod['spec']['nodeName']}/pod{pod['metadata']['uid']}"
-        cluster.await_(lambda group=name: cgroups.kill(groups, group), f"{name} is empty")  # type: ignore[misc]
 
 
 def test_a_move_goes_on_when_every_replica_is_killed_in_its_middle(cluster: Cluster, steady: RunningJob) -> None:
@@ -38,7 +27,7 @@ def test_a_move_goes_on_when_every_replica_is_killed_in_its_middle(cluster: Clus
     with cluster.noise(node):
         cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}]})
         cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Leaving", "Arriving"}))
-        kill_outright(cluster, cluster.operator_pods())
+        cluster.kill_outright(cluster.operator_pods())
         ended = cluster.await_move(STEADY_NAMESPACE, phases=ENDED)
     steady.await_executors()
     after = {executor.uid for executor in steady.running_executors()}
@@ -73,7 +62,7 @@ def let_nobody_replace_the_replicas(cluster: Cluster) -> None:
     cluster.testbed.kubectl(
         "delete", "replicasets", WHERE, "--selector=app.kubernetes.io/name=ballast", "--cascade=orphan"
     )
-    kill_outright(cluster, pods)
+    cluster.kill_outright(pods)
     names = [pod["metadata"]["name"] for pod in pods]
     cluster.testbed.kubectl("delete", "pods", *names, WHERE, "--grace-period=0", "--force")
     assert gating(cluster), "the leader must not have had the time to turn the switch off"

@@ -15,7 +15,7 @@ from tests.e2e.conftest import STEADY_NAMESPACE
 from tests.testbed.audit import Request
 from tests.unit.cli.program import run
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 PASSES = 3
 SAYS = {"balancingpolicies/status", "sparktopologies/status", "gateswitches", "gateswitches/status", "events"}

@@ -14,7 +14,7 @@ from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import DECIDED_SECONDS, ENDED, WINDOW_SECONDS, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 GRACE_SECONDS = 60
 WARM = "60s"

@@ -11,7 +11,7 @@ from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import Cluster, Json, place_of, zones_of
 from tests.e2e.conftest import STEADY_NAMESPACE, TOPOLOGY, SpawnJob
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 ZONE = "topology.kubernetes.io/zone"
 GATE = "ballast.dev/gate"

@@ -11,7 +11,7 @@ from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import WINDOW_SECONDS, Cluster, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE, TOPOLOGY
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 WORKLOAD = "/spec/components/0/workload"
 

@@ -15,7 +15,7 @@ from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import COMPONENT, WINDOW_SECONDS, Cluster, names_by_node
 from tests.e2e.conftest import SpawnJob
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 NAMESPACE = "skewed"
 # The policy's limit on this component keeps each on a node of its own: only one of them is on the hot node.

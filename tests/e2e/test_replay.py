@@ -22,7 +22,7 @@ from tests.e2e.conftest import STEADY_NAMESPACE
 from tests.spark.session import local_session
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 INTERVAL_SECONDS = 10
 HITS = 4

@@ -1,7 +1,4 @@
-"""What Ballast asked of the API server during these tests.
-
-Named so that only the uninstallation comes later: it takes the rights before the last replica has ended.
-"""
+"""What Ballast asked of the API server during these tests. Named so that it comes last."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from examples.demo.installation import NAMESPACE, RELEASE
 from tests.e2e.cluster import Cluster
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 _A_TURN_OF_THE_CRON_JOB_SECONDS = 120.0
 """It comes every minute."""

@@ -11,7 +11,7 @@ from tests.e2e.cluster import Cluster, Json
 from tests.e2e.conftest import STEADY_NAMESPACE, TOPOLOGY, TOPOLOGY_OBJECT
 from tests.unit.cli.program import run
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 MEASURED_SECONDS = 120.0
 

@@ -27,7 +27,7 @@ from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, POD, Kind
 from ballast.kube.names import GATE, SPARK_ROLE
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.installation import NAMESPACE, RELEASE
-from tests.cluster.controller.pool import Pool, gates_of
+from tests.cluster.controller.pool import PATIENCE_SECONDS, Pool, gates_of
 from tests.testbed.audit import Request
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -36,11 +36,7 @@ JSON = dict[str, Any]
 GATED_SECONDS = 15.0
 """As SECURITY.md says, while a replica lives that reaches the API server."""
 RECOVERY_SECONDS = 30.0
-"""After a fault ends, everything is as without it."""
-SAID_SECONDS = 30.0
-"""A part that fails is said in a condition after an interval and its timeout, of a second each; the rest is for a
-machine that has more processes than cores.
-"""
+"""After a fault ends, everything is as without it: `python -m benchmarks faults` measures how soon."""
 _LOOK_SECONDS = 0.1
 _LATE_SECONDS = 1.0
 """A look may be late by as much on a machine that is busy."""
@@ -180,11 +176,14 @@ def watched(
     testbed: Testbed,
     *namespaces: str,
     most_under_way: int | None = None,
-    gated_seconds: float = GATED_SECONDS,
+    gated_seconds: float | None = None,
     look_seconds: float = _LOOK_SECONDS,
     most_writes: int = MOST_WRITES,
 ) -> Iterator[Witness]:
-    """A witness that looks until the end of the block, and is then asked."""
+    """A witness that looks until the end of the block, and is then asked.
+
+    `gated_seconds`: as long may a gate last, GATED_SECONDS by default.
+    """
     client = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=1, attempts=1))
     witness = Witness(testbed, client, namespaces, testbed.end_of_requests(), look_seconds)
     ended = threading.Event()
@@ -204,7 +203,8 @@ def watched(
         ended.set()
         thread.join()
         client.close()
-    witness.check(most_under_way=most_under_way, gated_seconds=gated_seconds, most_writes=most_writes)
+    longest = GATED_SECONDS if gated_seconds is None else gated_seconds
+    witness.check(most_under_way=most_under_way, gated_seconds=longest, most_writes=most_writes)
 
 
 def await_said(mine: Pool, type_: str, status: str, reason: str) -> None:
@@ -217,7 +217,7 @@ def await_said(mine: Pool, type_: str, status: str, reason: str) -> None:
     wait_until(
         said,
         what=f"{type_} is {status}: {reason}",
-        timeout_seconds=SAID_SECONDS,
+        timeout_seconds=PATIENCE_SECONDS,
         explain=lambda: f"{mine.condition(BALANCING_POLICY, type_)}",
     )
 

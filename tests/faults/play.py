@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from ballast.kube import names
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.kinds import EXECUTOR_MOVE, POD, SPARK_TOPOLOGY, Kind
-from tests.cluster.controller.pool import ENFORCE, JSON, Pool, pool, required_labels, zones
+from ballast.kube.objects import Query, read_list
+from tests.cluster.controller.pool import ENFORCE, JSON, PATIENCE_SECONDS, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
-from tests.faults.invariants import RECOVERY_SECONDS
 from tests.faults.metrics import Values
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -125,10 +125,11 @@ class Play:
 
         wait_until(lasted, what="the fault is felt")
 
-    def ends(self, *, moving: bool = True, anywhere: bool = False) -> JSON:
+    def ends(self, *, moving: bool = True, anywhere: bool = False, outage_seconds: float = 0.0) -> JSON:
         """The end state, once it is reached.
 
-        `anywhere`: the gate of the move's replacement may have run out, and then it is where it found room.
+        `anywhere`: the gate of the move's replacement may have run out, and then it is where it found room. After an
+        outage, the gates of executors that are placed may have run out, too, and they have no zone.
         """
         aim = self.aim(moving=moving)
 
@@ -137,18 +138,32 @@ class Play:
             found = self.picture()
             if anywhere and len(found["moved"]) == len(aim["moved"]):
                 found |= {"moved": aim["moved"], "pinned": aim["pinned"]}
+            if outage_seconds and found["zones"] == 0 and self._gate_ran_out():
+                found |= {"zones": aim["zones"]}
             return found if found == aim else None
 
         began = time.monotonic()
         found = wait_until(
             ended,
             what="everything is as without the fault",
-            timeout_seconds=RECOVERY_SECONDS,
+            timeout_seconds=PATIENCE_SECONDS,
             poll_seconds=0.1,
-            explain=lambda: f"{self.picture()} {self._status()}",
+            explain=lambda: f"{self.picture()} {self._status()} {self._said()}",
         )
         print(f"recovered in {time.monotonic() - began:.1f} s")  # for `python -m benchmarks faults`
         return found
+
+    def _gate_ran_out(self) -> bool:
+        own = {each["metadata"]["name"] for each in self._placed.pods()}
+        return any(event["reason"] == "GateTimeout" and event["regarding"]["name"] in own for event in self._events())
+
+    def _events(self) -> list[JSON]:
+        """Those of the namespace in which executors are placed."""
+        query = Query(Kind("events.k8s.io/v1", "Event", "events"), namespace=self.stage.placing.name)
+        return read_list(self.stage.placing.admin, query, lambda event: event).items
+
+    def _said(self) -> list[str]:
+        return [f"{each['regarding'].get('name')}: {each['reason']}: {each.get('note')}" for each in self._events()]
 
     def aim(self, *, moving: bool = True) -> JSON:
         """As it is undisturbed."""

@@ -50,10 +50,11 @@ def test_a_restart_of_the_api_server_in_the_middle_of_everything_changes_no_end(
         play.begin()
         with witness.outage(), scene.testbed.without("kube-apiserver"):
             pass
-        assert play.ends() == play.aim()
+        assert play.ends(outage_seconds=witness.outage_seconds) == play.aim()
     assert len(witness.evicted()) == 1
 
 
+@pytest.mark.soak
 def test_versions_that_etcd_has_compacted_are_listed_again(scene: Scene, play: Play) -> None:
     """The operator is cut off while its versions are forgotten; an API server that was started since has no others."""
     with scene.watched() as witness:
@@ -62,11 +63,12 @@ def test_versions_that_etcd_has_compacted_are_listed_again(scene: Scene, play: P
             compact(scene.testbed)
             with scene.testbed.without("kube-apiserver"):
                 pass
-        assert play.ends() == play.aim()
+        assert play.ends(outage_seconds=witness.outage_seconds) == play.aim()
     assert len(witness.evicted()) == 1
     assert "expired (410)" in scene.operator.log.read_text()
 
 
+@pytest.mark.soak
 def test_after_etcd_was_restored_from_a_backup_executors_are_placed_and_policies_are_heard_of(
     scene: Scene, tmp_path: Path
 ) -> None:
@@ -123,6 +125,7 @@ def _without_new_status(definition: JSON) -> JSON:
     return definition
 
 
+@pytest.mark.soak
 def test_definitions_of_an_older_version_keep_no_executor_gated_and_bring_no_endless_writes(scene: Scene) -> None:
     with scene.watched(), older_definitions(scene), scene.stage.play() as play:
         play.begin()
@@ -136,6 +139,7 @@ def _status_writes(scene: Scene) -> int:
     return sum(each.resource.endswith("/status") and each.verb == "patch" for each in asked)
 
 
+@pytest.mark.soak
 def test_definitions_that_are_deleted_and_applied_again_keep_no_executor_gated_and_new_objects_are_found(
     scene: Scene,
 ) -> None:

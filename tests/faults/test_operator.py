@@ -22,7 +22,7 @@ from tests.testbed.kubelet import cgroups
 from tests.testbed.kubelet.cgroups import Cgroups
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 HOUR_SECONDS = 3600
 PAUSE_SECONDS = 60.0

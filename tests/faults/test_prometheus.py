@@ -113,6 +113,7 @@ def test_a_prometheus_whose_clock_is_another_is_not_used_and_said_to_disagree(
         assert bool(re.search(said, found.health.message)) == (not expected)
 
 
+@pytest.mark.soak
 def test_a_hundred_thousand_series_of_others_take_no_value_away(prometheus: Values) -> None:
     honest = known(read(prometheus))
     prometheus.lie = lambda samples: [

@@ -18,7 +18,7 @@ from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 SECOND, THERE = "second-ballast", "second-system"
 START_SECONDS = 60.0

@@ -82,7 +82,10 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "sizing": _sizing,
 }
 SCREENS = [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")]
-SHOWN = [(name, screen) for name in PAGES for screen in (SCREENS if name == "backtest" else SCREENS[::3])]
+CROSSED = (SCREENS[::3], SCREENS[1:3])
+"""A narrow screen and a wide one, one of them dark."""
+SHOWN = {name: SCREENS if name == "backtest" else CROSSED[number % 2] for number, name in enumerate(PAGES)}
+"""On a narrow screen first, where words and plots have least room: `make test` opens each page there alone."""
 PAPER = "getComputedStyle(document.body).backgroundColor"
 INK = "getComputedStyle(document.querySelector('{}')).color"
 
@@ -102,7 +105,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return written
 
 
-@pytest.fixture(scope="module", params=SHOWN, ids=lambda shown: f"{shown[0]}-{shown[1][0]}px-{shown[1][1]}")
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(
+            (name, screen),
+            marks=() if screen == screens[0] else pytest.mark.soak,
+            id=f"{name}-{screen[0]}px-{screen[1]}",
+        )
+        for name, screens in SHOWN.items()
+        for screen in screens
+    ],
+)
 def opened(request: pytest.FixtureRequest, browser: Browser, pages: dict[str, Path]) -> Iterator[Opened]:
     name, (width, scheme) = request.param
     shown = Opened.at(browser, pages[name], width=width, scheme=scheme)

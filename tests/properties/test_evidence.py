@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import hypothesis
+import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from ballast.planner.arbiter import as_started
 from ballast.planner.explanation import explain
 from ballast.planner.plan import plan
 from tests.builders import NOW
+from tests.examples import examples
 from tests.properties.test_planner import EAGER, pools
 
 SECONDS = st.sampled_from([None, 1.0, 1.1, 1.3, 2.0])
@@ -45,7 +47,7 @@ def _timed(draw: st.DrawFn, executor: Executor) -> Executor:
     return replace(executor, usage=replace(executor.usage, **timed))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(measured_pools())
 def test_every_move_has_evidence_or_nothing_to_judge_it_by(pool: Snapshot) -> None:
     found, _ = plan(pool, EAGER, Memory(), NOW)
@@ -53,7 +55,7 @@ def test_every_move_has_evidence_or_nothing_to_judge_it_by(pool: Snapshot) -> No
         assert justified(move, pool, EAGER.moves)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(measured_pools())
 def test_what_the_plan_moves_has_evidence_for_explain_and_at_revalidation(pool: Snapshot) -> None:
     found, _ = plan(pool, EAGER, Memory(), NOW)
@@ -69,6 +71,7 @@ def test_what_the_plan_moves_has_evidence_for_explain_and_at_revalidation(pool: 
         assert again.refusal is None or again.refusal.reason not in (Reason.NOTHING_TO_GAIN, Reason.DATA_SKEW)
 
 
+@pytest.mark.soak
 def test_pools_are_drawn_in_which_evidence_decides() -> None:
     """Some moves are made by it, and some are refused for want of it."""
     limits = settings(max_examples=2000, phases=[hypothesis.Phase.generate], database=None)
@@ -111,7 +114,7 @@ def justified(move: PlannedMove, pool: Snapshot, moves: MovesPolicy) -> bool:
         if throttled >= moves.min_pressure:
             return True
     as_hot = node != move.target and abs(score[node] - score[move.target]) > abs(score[node] - score[move.source])
-    return as_hot and pressure is None and throttled is None
+    return (as_hot or seconds is None) and pressure is None and throttled is None
 
 
 def _reference(move: PlannedMove, pool: Snapshot) -> tuple[ExecutorUsage, ExecutorUsage, str] | None:
@@ -124,7 +127,7 @@ def _reference(move: PlannedMove, pool: Snapshot) -> tuple[ExecutorUsage, Execut
         and e.usage is not None
         and e.usage.task_seconds is not None
     )
-    if mover.usage is None:
+    if mover.usage is None or len(timed) < 2:
         return None
     there = [each for each in timed if each[3] == move.target]
     elsewhere = [each for each in timed if each[3] != move.source]

@@ -42,13 +42,17 @@ _ONE_PER_NODE = replace(SETTINGS, max_concurrent_per_node=1)
 WHOLE = (
     Scenario("undisturbed", (2,), _ONE),
     Scenario("approved late or never", (1,), (Assignment(0, 1, approved=False),)),
+    Scenario("killed at the end of its grace period", (1,), _ONE, Luck(slow_exits=1)),
+)
+"""Small enough to be explored to the last state, and in seconds."""
+
+WHOLE_SLOWLY = (
     Scenario("ineligible, the operator crashing", (1,), _ONE, Luck(objections=1, restarts=1)),
     Scenario("blocked, the operator crashing", (1,), _ONE, Luck(blocks=1, restarts=1)),
     Scenario("unschedulable, then full", (1,), _ONE, Luck(unschedulable=1, fillings=1)),
     Scenario("unschedulable more often than is tried", (1,), _ONE, Luck(unschedulable=MAX_ATTEMPTS + 1)),
     Scenario("its place is lost, the operator crashing", (1,), _ONE, Luck(thefts=1, fillings=1, restarts=1)),
     Scenario("shrinking", (2,), _ONE, Luck(shrinks=1, absences=1)),
-    Scenario("killed at the end of its grace period", (1,), _ONE, Luck(slow_exits=1)),
     Scenario("executors crash, no gate", (1,), _ONE, Luck(crashes=1), gated=False),
     Scenario("blocked, then switched off", (1,), _ONE, Luck(blocks=1, switches=1)),
 )
@@ -359,7 +363,9 @@ def outcome(course: Course, *, crash_at: int | None = None, written: bool = Fals
 # The tests
 
 
-@pytest.mark.parametrize("scenario", WHOLE, ids=_named)
+@pytest.mark.parametrize(
+    "scenario", [*WHOLE, *(pytest.param(each, marks=pytest.mark.soak) for each in WHOLE_SLOWLY)], ids=_named
+)
 def test_every_state_keeps_the_rules_and_leads_to_rest(scenario: Scenario) -> None:
     found = explore(scenario, most=200_000)
     assert not found.frontier, "the scenario is too large to be explored whole"
@@ -367,6 +373,7 @@ def test_every_state_keeps_the_rules_and_leads_to_rest(scenario: Scenario) -> No
     assert_nothing_is_stuck(found)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("depth", "scenario"), BOUNDED, ids=_named)
 def test_moves_that_meet_keep_the_rules_and_come_to_rest(depth: int, scenario: Scenario) -> None:
     """Every state is at rest, leads to one that is, or to one not looked beyond; of these, many are followed."""

@@ -44,6 +44,10 @@ SCENARIOS = (
     Scenario("two moves", moved=(1, 2), executors=3),
     Scenario("one at a time", moved=(1, 2), executors=3, limits={"maxConcurrent": 1}),
 )
+ALWAYS = ("one move", "little patience")
+BY_RUN = tuple(
+    pytest.param(each, marks=[] if each.name in ALWAYS else [pytest.mark.soak], id=each.name) for each in SCENARIOS
+)
 
 SAMPLE = 25
 """Plays with two or three departures that are tried of each scenario."""
@@ -122,7 +126,7 @@ def departures(choices: Choices, after: int = -1) -> Iterator[tuple[int, int]]:
             yield from ((at, option) for option in range(1, len(options)))
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", BY_RUN)
 def test_whatever_departs_once_from_the_fair_course_every_move_comes_to_its_end(scenario: Scenario) -> None:
     _, fair = played(scenario, {})
     singles = list(departures(fair))
@@ -131,6 +135,7 @@ def test_whatever_departs_once_from_the_fair_course_every_move_comes_to_its_end(
     print(f"\n{scenario.name}: {len(fair.offered)} points, {len(singles)} plays with one departure")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_whatever_departs_several_times_every_move_comes_to_its_end(scenario: Scenario) -> None:
     chance = Random(scenario.name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.api.policy_placement import PlacementStrategy
@@ -39,6 +39,7 @@ from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
 from ballast.placement.strategies import ComponentRate, PlacementState, Rates, awaited_by_moves
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
+from tests.examples import examples
 
 STRATEGIES = tuple(map(str, PlacementStrategy))
 ZONE_A = Constraints(affinity_terms=((Requirement("zone", "In", ("za",)),),))
@@ -136,14 +137,12 @@ def taken(world: World, placements: Sequence[Placement]) -> dict[str, Resources]
     return amounts
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_no_node_gets_more_than_it_has(world: World) -> None:
     amounts = taken(world, world.placed())
     assert all(amounts[node.name].fits_in(node.allocatable) for node in world.snapshot.nodes)
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_no_executor_goes_where_it_would_be_refused(world: World) -> None:
     by_uid = {executor.uid: executor for executor in world.gated}
@@ -153,7 +152,6 @@ def test_no_executor_goes_where_it_would_be_refused(world: World) -> None:
             assert refusal(by_uid[placement.uid], by_name[placement.node]) is None
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_every_executor_gets_one_placement_with_a_node_or_a_reason(world: World) -> None:
     placements = world.placed()
@@ -161,7 +159,6 @@ def test_every_executor_gets_one_placement_with_a_node_or_a_reason(world: World)
     assert all(p.node is not None or p.reason is not None for p in placements)
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_spread_limits_hold_for_all_that_is_placed(world: World) -> None:
     placements = world.placed()
@@ -179,7 +176,6 @@ def test_spread_limits_hold_for_all_that_is_placed(world: World) -> None:
         assert count <= max(before[name, node], *own, 0) or not own
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_separated_components_never_come_to_share_a_node(world: World) -> None:
     component = {executor.uid: executor.component for executor in world.snapshot.executors}
@@ -194,7 +190,7 @@ def test_separated_components_never_come_to_share_a_node(world: World) -> None:
                 assert not others & homes.get(placement.node, set())
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_lists_means_nothing(world: World, random: object) -> None:
     shuffled: dict[str, Any] = {
@@ -206,13 +202,11 @@ def test_the_order_of_lists_means_nothing(world: World, random: object) -> None:
     assert other.placed() == world.placed()
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_the_second_look_at_the_same_facts_decides_the_same(world: World) -> None:
     assert world.placed() == world.placed()
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_what_is_placed_by_an_unfitting_reason_does_not_exist(world: World) -> None:
     """A full pool is only named where no admitting node has room left."""
@@ -228,7 +222,6 @@ def test_what_is_placed_by_an_unfitting_reason_does_not_exist(world: World) -> N
             )
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_masks_say_what_refusals_say(world: World) -> None:
     admission = Admission(world.snapshot.nodes)
@@ -286,7 +279,7 @@ def view_of(world: World) -> tuple[int, float]:
     return len(homes), round(view.cost, 9)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(worlds(), st.data())
 def test_what_nodes_are_called_changes_neither_cost_nor_number_placed(world: World, data: st.DataObject) -> None:
     world = by_proximity(world)
@@ -296,7 +289,7 @@ def test_what_nodes_are_called_changes_neither_cost_nor_number_placed(world: Wor
     assert view_of(renamed(world, permutation)) == view_of(same)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(worlds(), st.data())
 def test_where_nodes_differ_their_names_permute_the_plan(world: World, data: st.DataObject) -> None:
     """Requests that no two nodes share leave nothing for names to decide."""
@@ -312,7 +305,6 @@ def test_where_nodes_differ_their_names_permute_the_plan(world: World, data: st.
     assert after == before
 
 
-@settings(deadline=None)
 @given(worlds(), st.data())
 def test_what_is_arriving_keeps_its_room_and_what_a_move_decided_is_kept_or_explained(
     world: World, data: st.DataObject
@@ -337,7 +329,6 @@ def test_what_is_arriving_keeps_its_room_and_what_a_move_decided_is_kept_or_expl
         assert placement.node == wanted.get(placement.uid, placement.node) or placement.reason is not None
 
 
-@settings(deadline=None)
 @given(st.integers(1, 6), st.permutations(range(5)))
 def test_where_rates_differ_the_names_of_nodes_permute_the_plan(executors: int, order: list[int]) -> None:
     def homes(names: Sequence[str]) -> list[str | None]:
@@ -356,7 +347,6 @@ def test_where_rates_differ_the_names_of_nodes_permute_the_plan(executors: int, 
     assert homes(renamed) == [translated.get(node or "") for node in homes(names)]
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_others_take_executors_only_when_the_favored_node_is_full(world: World) -> None:
     policy = replace(world.policy.placement, favored_nodes=("n2",), strategy="RoundRobin", limits=())

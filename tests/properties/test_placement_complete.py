@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model import Memory, Placement, Policy, Reason, Snapshot
@@ -14,6 +14,7 @@ from ballast.placement.admission import constraint_refusal
 from ballast.placement.limit import most_per_node, zone_allowance
 from ballast.placement.placing import place
 from benchmarks.quality.small_pools import most_placed, small_pool
+from tests.examples import examples
 
 SEEDS = st.integers(0, 1 << 20)
 SECONDS = 20.0
@@ -23,7 +24,7 @@ def placed(snapshot: Snapshot, policy: Policy, scores: dict[str, float]) -> list
     return place(snapshot, policy, Memory(), gated=snapshot.executors, scores=scores).placements
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(SEEDS)
 def test_all_are_placed_where_all_fit_and_a_reason_names_what_is_missing(seed: int) -> None:
     """Both are asked of one placement: each takes half a second."""
@@ -35,6 +36,7 @@ def test_all_are_placed_where_all_fit_and_a_reason_names_what_is_missing(seed: i
     assert_reasons(snapshot, policy, found)
 
 
+@pytest.mark.soak
 def test_where_not_all_fit_about_as_many_are_placed_as_can_be() -> None:
     """To place the most may mean to give up the whole of one component for another: that is not looked for."""
     ours = best = 0

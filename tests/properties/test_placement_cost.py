@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.model import DEFAULT_LEVELS, Anchor, Component, Location, Stream, Topology
@@ -69,7 +69,6 @@ def slow_cost(topology: Topology, counts: Homes) -> tuple[float, float]:
     return cost, total
 
 
-@settings(deadline=None)
 @given(topologies(), homes)
 def test_the_cost_is_what_its_definition_says(topology: Topology, counts: Homes) -> None:
     cost, total = slow_cost(topology, counts)
@@ -78,7 +77,6 @@ def test_the_cost_is_what_its_definition_says(topology: Topology, counts: Homes)
     assert view.lower_bound <= view.cost + 1e-9
 
 
-@settings(deadline=None)
 @given(topologies(), homes)
 def test_shares_grow_the_nearer_the_level_and_stay_shares(topology: Topology, counts: Homes) -> None:
     view = locality(topology, counts, DEFAULT_LEVELS)
@@ -88,7 +86,6 @@ def test_shares_grow_the_nearer_the_level_and_stay_shares(topology: Topology, co
         assert 0.0 <= view.cross_zone_ratio <= view.cross_rack_ratio <= view.cross_node_ratio <= 1.0 + 1e-9
 
 
-@settings(deadline=None)
 @given(topologies(), homes, locations, st.data())
 def test_a_move_costs_the_difference_of_before_and_after(
     topology: Topology, counts: Homes, target: Location, data: st.DataObject
@@ -163,7 +160,6 @@ def within_limits(layout: Layout) -> bool:
     )
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_construction_and_refinement_stay_within_limits_and_never_get_worse(layout: Layout) -> None:
     assert within_limits(layout)
@@ -173,7 +169,6 @@ def test_construction_and_refinement_stay_within_limits_and_never_get_worse(layo
     assert (int(refined.missing.sum()), refined.cost()) <= (missing, cost + 1e-9)
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_a_change_saves_what_it_promises_and_breaks_no_limit(layout: Layout) -> None:
     distance = layout.problem.distance
@@ -194,7 +189,6 @@ def test_a_change_saves_what_it_promises_and_breaks_no_limit(layout: Layout) -> 
             assert within_limits(trial)
 
 
-@settings(deadline=None)
 @given(layouts(), st.integers(0, 40), st.integers(0, 40))
 def test_more_steps_never_end_dearer(layout: Layout, fewer: int, more: int) -> None:
     fewer, more = sorted((fewer, fewer + more))

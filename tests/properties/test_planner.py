@@ -39,6 +39,7 @@ from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
 from ballast.planner.strategy_state import encoded
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.examples import examples
 
 EAGER: Policy = a_policy(
     window_seconds=30.0,
@@ -186,7 +187,7 @@ def test_a_victim_makes_the_cold_node_the_hotter_one_only_if_that_cools_the_hott
 
 
 @pytest.mark.parametrize("shedding", SHEDDING, ids=lambda each: f"{each.strategy}-{each.avg_shedder.unit}")
-@settings(max_examples=200)
+@examples(200)
 @given(pools(), st.sampled_from([0.0, 30.0]), st.sampled_from([0.0, 600.0]), st.sampled_from(BEFORE))
 def test_each_move_counts_on_those_before_it_and_on_nothing_that_was_refused(
     shedding: SheddingPolicy,
@@ -351,7 +352,7 @@ def test_the_same_facts_give_the_same_plan(snapshot: Snapshot, strategy: str, sh
     assert decide(snapshot, policy) == decide(snapshot, policy)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(pools(), shedders, limits, st.permutations(range(8)))
 def test_new_names_for_nodes_rename_the_moves(
     snapshot: Snapshot, shedding: SheddingPolicy, moves: MovesPolicy, order: list[int]

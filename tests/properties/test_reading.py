@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.simulation.recorded.reading import recording
 from ballast.simulation.recording import Recording, UnusableRecordingError
 from ballast.simulation.replay import replay
+from tests.examples import examples
 from tests.unit.simulation.histories import Row, table
 from tests.unit.simulation.small_world import EAGER, by_spec, scenario
 
@@ -69,10 +70,7 @@ def read(rows: list[Row]) -> Recording | None:
     return None
 
 
-thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@thorough
+@examples(150)
 @given(histories())
 def test_every_figure_of_a_node_stands_in_the_history_or_between_two_that_do(rows: list[Row]) -> None:
     found = read(rows)
@@ -87,7 +85,7 @@ def test_every_figure_of_a_node_stands_in_the_history_or_between_two_that_do(row
         assert min(sound) <= found.node_cpu[step, index] <= max(sound)
 
 
-@thorough
+@examples(150)
 @given(histories())
 def test_what_is_read_can_be_replayed_and_nothing_moved_gives_its_scores(rows: list[Row]) -> None:
     found = read(rows)

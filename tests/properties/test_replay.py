@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model import Phase
@@ -14,10 +14,10 @@ from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.slots import slots
 from ballast.simulation.recording import RecordedExecutor, RecordedNode, Recording
 from ballast.simulation.replay import Replay, replay
+from tests.examples import examples
 from tests.unit.simulation.recordings import GIB, Witness, recorded
 from tests.unit.simulation.small_world import EAGER, by_spec, policy, scenario
 
-thorough = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 cores = st.floats(0, 12).map(lambda value: round(value, 6))
 
 
@@ -80,7 +80,7 @@ def spec(recording: Recording, mode: str) -> dict[str, Any]:
     }
 
 
-@thorough
+@examples(40)
 @given(recordings())
 def test_a_policy_that_moves_nothing_gives_the_recorded_scores(recording: Recording) -> None:
     trace = replay(recording, by_spec(spec(recording, "Disabled"), scenario(), name="any")).trace
@@ -90,7 +90,7 @@ def test_a_policy_that_moves_nothing_gives_the_recorded_scores(recording: Record
     assert trace.moves == ()
 
 
-@thorough
+@examples(40)
 @given(st.integers(0, 2**16), st.floats(0.05, 1.0))
 def test_a_run_that_moved_nothing_is_replayed_with_the_scores_that_it_had(seed: int, deviation: float) -> None:
     noise = {"kind": "Noise", "deviation": deviation}
@@ -113,7 +113,7 @@ def as_the_operator_scores(recording: Recording, *, cpu: float, memory: float) -
     return 100.0 * np.where(with_memory, np.where(both, np.maximum(used, filled), np.nan), used)
 
 
-@thorough
+@examples(40)
 @given(recordings(), st.sampled_from([50, 100, 200]))
 def test_so_does_one_that_goes_by_memory_too(recording: Recording, weight: int) -> None:
     weighted = {
@@ -125,7 +125,7 @@ def test_so_does_one_that_goes_by_memory_too(recording: Recording, weight: int) 
     np.testing.assert_allclose(trace.scores, expected, rtol=1e-12)
 
 
-@thorough
+@examples(40)
 @given(recordings())
 def test_a_policy_that_moves_nothing_sees_every_executor_where_it_was(recording: Recording) -> None:
     witness = Witness()
@@ -141,7 +141,7 @@ def test_a_policy_that_moves_nothing_sees_every_executor_where_it_was(recording:
         assert used == {name: None if silent or np.isnan(cpu) else cpu for name, cpu in figures.items()}
 
 
-@thorough
+@examples(40)
 @given(recordings(), st.sampled_from(Arrivals))
 def test_no_executor_is_doubled_or_lost_whatever_is_moved(recording: Recording, arrivals: Arrivals) -> None:
     witness = Witness()

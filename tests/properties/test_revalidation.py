@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import find, given, settings
+from hypothesis import find, given
 from hypothesis import strategies as st
 
 from ballast.model import (
@@ -28,6 +28,7 @@ from ballast.moves.score import measured
 from ballast.moves.step import Revalidation
 from ballast.planner import strategy_state
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
+from tests.examples import examples
 
 NODES = ("n0", "n1", "n2", "gone")
 POLICY = a_policy(
@@ -153,7 +154,7 @@ def _is_refused(crowd: tuple[Snapshot, Move]) -> bool:
     return revalidated(seen, move, POLICY).refusal is not None
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(situations(), st.sampled_from(SETTINGS))
 def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapshot, Move], policy: Policy) -> None:
     seen, move = situation

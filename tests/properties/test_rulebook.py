@@ -46,6 +46,7 @@ from ballast.planner.plan import plan
 from ballast.shedding.load import Suggestion
 from ballast.shedding.victims_and_destination import completed
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.examples import examples
 
 STREAMING = Component("ingest", workload=Workload.STREAMING)
 TOPOLOGIES = (
@@ -247,7 +248,7 @@ def _revalidated(
     return found.refusal.reason if found.refusal else None
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(pools(), policies)
 def test_plan_explanation_and_revalidation_allow_the_same_moves(snapshot: Snapshot, policy: Policy) -> None:
     for each in answers(snapshot, policy):
@@ -255,7 +256,6 @@ def test_plan_explanation_and_revalidation_allow_the_same_moves(snapshot: Snapsh
         assert len(allowed) == 1, each
 
 
-@settings(max_examples=100)
 @given(pools(), policies)
 def test_drift_forgives_an_overshoot_alone(snapshot: Snapshot, policy: Policy) -> None:
     for each in answers(snapshot, policy):
@@ -263,7 +263,7 @@ def test_drift_forgives_an_overshoot_alone(snapshot: Snapshot, policy: Policy) -
             assert each.revalidated is Reason.OVERSHOOT, each
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(pools(), policies)
 def test_what_a_pass_decides_is_cleared_by_the_revalidation_that_follows(snapshot: Snapshot, policy: Policy) -> None:
     decided, _ = plan(snapshot, policy, Memory(), NOW)
@@ -272,7 +272,7 @@ def test_what_a_pass_decides_is_cleared_by_the_revalidation_that_follows(snapsho
         assert _revalidated(executors[move.uid], move.target, snapshot, policy) is None
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(pools(), policies)
 def test_no_two_moves_are_sent_to_one_place(snapshot: Snapshot, policy: Policy) -> None:
     """With every replacement that is still to be bound, what is allowed to come fits on the node."""
@@ -316,6 +316,7 @@ RULES = (
 )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("reason", RULES)
 def test_each_of_these_rules_decides_somewhere(reason: Reason) -> None:
     """Else what is said above would say nothing about it."""

@@ -8,12 +8,13 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.model.reason import Reason
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageResult, UsageSettings, avg_shedder_usage
 from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageExecutor, UsageNode, UsagePool
+from tests.examples import examples
 
 ROUNDING = 1e-6
 
@@ -152,7 +153,7 @@ def test_terms_are_kept_for_the_set_as_a_whole(pool: UsagePool, chosen: UsageSet
 
 
 @given(pools(), budgets)
-@settings(max_examples=200)
+@examples(200)
 def test_once_moved_nothing_is_moved_back(pool: UsagePool, chosen: UsageSettings) -> None:
     first = one_pass(pool, chosen)
     after = scores_after(pool, first.suggestions)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model import Memory, Phase, Plan, Policy, Snapshot
@@ -19,6 +19,7 @@ from ballast.planner.strategy_state import candidates
 from ballast.simulation.engine import simulate
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
+from tests.examples import examples
 from tests.unit.simulation.small_world import by_spec, scenario
 from tests.unit.simulation.small_world import policy as small_policy
 
@@ -118,10 +119,7 @@ def same(one: Trace, other: Trace) -> bool:
     return alike and one.moves == other.moves and one.placements == other.placements
 
 
-thorough = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@thorough
+@examples(25)
 @given(worlds(), st.sampled_from(STRATEGIES))
 def test_no_executor_is_ever_doubled_or_lost_and_no_node_holds_more_than_it_has(
     world: Scenario, shedding: dict[str, Any]
@@ -142,7 +140,7 @@ def test_no_executor_is_ever_doubled_or_lost_and_no_node_holds_more_than_it_has(
     assert trace.executors.sum(axis=1).max() <= sum(expected.values()) + 2
 
 
-@thorough
+@examples(25)
 @given(worlds(), st.sampled_from(STRATEGIES))
 def test_the_same_run_twice_is_the_same_run(world: Scenario, shedding: dict[str, Any]) -> None:
     assert same(simulate(world, policy(world, shedding)), simulate(world, policy(world, shedding)))
@@ -174,7 +172,7 @@ class Revalidator:
         return decided
 
 
-@thorough
+@examples(25)
 @given(worlds(), st.sampled_from(STRATEGIES))
 def test_what_the_simulator_moves_the_operator_would_move_too(world: Scenario, shedding: dict[str, Any]) -> None:
     simulate(world, policy(world, shedding), planner=Revalidator())
@@ -186,7 +184,7 @@ def test_the_simulator_moves_something_for_the_revalidation_to_check() -> None:
     assert checked.cleared > 1
 
 
-@thorough
+@examples(25)
 @given(worlds(), st.sampled_from(STRATEGIES))
 def test_mode_off_moves_nothing(world: Scenario, shedding: dict[str, Any]) -> None:
     assert simulate(world, policy(world, shedding, mode="Disabled")).moves == ()

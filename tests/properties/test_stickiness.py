@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.api.policy_placement import PlacementStrategy
@@ -48,7 +48,6 @@ def settled(
     return result
 
 
-@settings(deadline=None)
 @given(strategies, st.integers(0, 12), held_counts, st.dictionaries(nodes, st.integers(0, 5)))
 def test_as_many_return_as_there_are_and_as_there_is_room_for(
     strategy: str, count: int, before: dict[str, int], limits: dict[str, int]
@@ -58,7 +57,6 @@ def test_as_many_return_as_there_are_and_as_there_is_room_for(
     assert returned == min(count, sum(min(held, limits.get(node, 0)) for node, held in before.items()))
 
 
-@settings(deadline=None)
 @given(strategies, st.integers(0, 12), held_counts, st.dictionaries(nodes, st.integers(0, 5)))
 def test_nobody_is_missing_while_there_is_room(
     strategy: str, count: int, before: dict[str, int], limits: dict[str, int]
@@ -67,7 +65,6 @@ def test_nobody_is_missing_while_there_is_room(
     assert after.total() == min(count, sum(limits.values()))
 
 
-@settings(deadline=None)
 @given(
     strategies,
     st.fixed_dictionaries({"live": st.integers(1, 5), "standby": st.integers(1, 5)}),
@@ -86,7 +83,6 @@ def places(homes: Counter[str], by: str) -> set[str]:
     return {node if by == "Node" else f"r{NODES.index(node) % 2}" for node in homes}
 
 
-@settings(deadline=None)
 @given(strategies, st.integers(1, 5), st.integers(1, 5), st.sampled_from(["Node", "Rack"]), st.booleans())
 def test_neither_a_component_nor_its_standby_takes_all_places(
     strategy: str, live: int, standby: int, by: str, known: bool
@@ -98,7 +94,6 @@ def test_neither_a_component_nor_its_standby_takes_all_places(
     assert after["standby"].total() == standby
 
 
-@settings(deadline=None)
 @given(st.integers(1, 12), st.data())
 def test_ours_never_moves_more_than_samza(count: int, data: st.DataObject) -> None:
     executors = [f"x{number:02}" for number in range(count)]
@@ -119,7 +114,6 @@ def test_one_more_node_moves_nobody(strategy: str) -> None:
     assert after == before
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from("xyz"), st.integers(1, 5), min_size=1),
     st.fixed_dictionaries({name: st.dictionaries(nodes, st.integers(1, 3)) for name in "xyz"}),

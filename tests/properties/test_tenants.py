@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.api.policy_placement import PlacementStrategy
@@ -203,7 +203,6 @@ def placed(snapshot: Snapshot, strategy: str = "Proximity") -> list[Placement]:
     return [each for each in decided.placements if each.executor in mine]
 
 
-@settings(deadline=None)
 @given(pools())
 def test_a_set_has_one_zone_whatever_other_tenants_create(snapshot: Snapshot) -> None:
     found = placed(snapshot)
@@ -212,7 +211,6 @@ def test_a_set_has_one_zone_whatever_other_tenants_create(snapshot: Snapshot) ->
     assert len({each.location[0] for each in found}) == 1
 
 
-@settings(deadline=None)
 @given(pools(), st.sampled_from(list(map(str, PlacementStrategy))))
 def test_each_strategy_places_a_set_whatever_other_tenants_create(snapshot: Snapshot, strategy: str) -> None:
     found = placed(snapshot, strategy)
@@ -220,7 +218,6 @@ def test_each_strategy_places_a_set_whatever_other_tenants_create(snapshot: Snap
     assert all(each.node is not None for each in found), found
 
 
-@settings(deadline=None)
 @given(hot_pools())
 def test_a_hot_node_is_leveled_whatever_other_tenants_create(snapshot: Snapshot) -> None:
     decided, _ = plan(snapshot, EAGER, Memory(), NOW)

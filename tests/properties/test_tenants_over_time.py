@@ -382,6 +382,7 @@ def a_set(application: str, *, since: float) -> list[Executor]:
     return [gated(f"{application}-{number}", since=since - 20.0, **settings) for number in range(5)]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     ("profile", "strategy"),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ballast.simulation.engine import simulate
 from ballast.simulation.policies import from_name
 from ballast.simulation.ranking import Ranking, ranking
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Case, Result, Study
+
+pytestmark = pytest.mark.soak
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "leveled"
 NOTHING, EAGER, OURS = "None", "ThresholdShedder", "AvgShedder"

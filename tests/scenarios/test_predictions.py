@@ -90,12 +90,14 @@ def by_planner() -> dict[str, Trace]:
     return {each.__name__: simulate(spec, policy, planner=each) for each in (plan, undeclared, forgetful)}
 
 
+@pytest.mark.soak
 def test_speeds_that_are_learned_level_as_well_as_speeds_that_are_declared(by_planner: dict[str, Trace]) -> None:
     imbalance = {name: run_metrics(trace).imbalance_point_hours for name, trace in by_planner.items()}
     assert imbalance["undeclared"] < 1.2 * imbalance["plan"]
     assert imbalance["forgetful"] > 1.4 * imbalance["plan"]
 
 
+@pytest.mark.soak
 def test_no_move_by_a_learned_speed_goes_to_a_node_that_ends_too_hot(by_planner: dict[str, Trace]) -> None:
     found = run_metrics(by_planner["undeclared"])
     assert (found.wrong_placements, found.over_unloadings, found.reversals) == (0, 0, 0)

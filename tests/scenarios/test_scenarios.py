@@ -125,6 +125,7 @@ def test_a_node_that_is_hot_by_others_keeps_nobody_from_leveling_with_the_coldes
     assert trace.usage[-1].tolist() == [30.0, 30.0, 70.0]
 
 
+@pytest.mark.soak
 def test_a_day_of_noise_moves_nothing_by_usage_and_much_by_traffic() -> None:
     _, ours = outcome("noisy-day", "AvgShedder")
     assert ours.moves == 0

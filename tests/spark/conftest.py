@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import known_data
+from tests.spark import known_cluster, known_data
 from tests.spark.filled_prometheus import FilledPrometheus, holding
 from tests.spark.session import local_session
 
@@ -21,5 +21,11 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledPrometheus]:
-    with holding(known_data.openmetrics(), tmp_path_factory.mktemp("prometheus")) as filled:
+    """It holds the known data, and the known cluster, whose series have other names."""
+    with holding(_both(), tmp_path_factory.mktemp("prometheus")) as filled:
         yield filled
+
+
+def _both() -> Iterator[str]:
+    yield from (line for line in known_cluster.openmetrics() if line != "# EOF\n")
+    yield from known_data.openmetrics()

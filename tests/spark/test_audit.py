@@ -80,24 +80,26 @@ def test_a_filter_a_fan_out_and_a_shuffle_balance(audit: Audit, records: DataFra
     assert ended.out.split()[8] == "clicks"
 
 
-def test_a_sink_that_drops_one_record_is_found_and_the_record_named(
+def test_a_record_that_a_sink_drops_and_one_that_it_doubles_are_found_and_the_lost_one_is_named(
     audit: Audit, records: DataFrame, tmp_path: Path, spark: SparkSession
 ) -> None:
-    lost = RECORDS + 17
+    lost, doubled = RECORDS + 17, 2 * RECORDS + 17
     out = str(tmp_path / "out")
 
-    def dropping(batch: DataFrame, number: int) -> None:
-        batch.where(f.col("id") != lost).withColumn("batch", f.lit(number)).write.mode("append").parquet(out)
+    def careless(batch: DataFrame, number: int) -> None:
+        copies = f.when(f.col("id") == lost, 0).when(f.col("id") == doubled, 2).otherwise(1)
+        written = batch.select(f.explode(f.array_repeat("id", copies)).alias("id"), f.lit(number).alias("batch"))
+        written.write.mode("append").parquet(out)
 
     source = audit.stage(records, "source", id="id")
-    ran(source, tmp_path, audit.sink(dropping, "written", id="id"))
+    ran(source, tmp_path, audit.sink(careless, "written", id="id"))
     # The sink has read all; only what can be read back from it tells.
     assert audited(tmp_path).code == 0
     written = spark.read.parquet(out)
     audit.delivered(written, "delivered", id="id", batch="batch", query="clicks", after="written")
     ended = audited(tmp_path, "-o", "json")
     assert ended.code == 1
-    (bad,) = [verdict for verdict in json.loads(ended.out) if verdict["status"] == "unbalanced"]
+    bad, worse = [verdict for verdict in json.loads(ended.out) if verdict["status"] == "unbalanced"]
     hashed = spark.range(lost, lost + 1).select(f.xxhash64("id")).first()
     assert hashed is not None
     assert bad == {
@@ -110,10 +112,36 @@ def test_a_sink_that_drops_one_record_is_found_and_the_record_named(
             {"stage": "delivered", "after": ["written"], "expected": 100, "consumed": 99, "difference": hashed[0]}
         ],
     }
-    assert 'ballast_audit_batches{query="clicks",status="unbalanced"} 1' in audited(tmp_path, "-o", "prometheus").out
+    (more,) = worse["gaps"]
+    assert (worse["batch"], more["stage"], more["expected"], more["consumed"]) == (2, "delivered", 100, 101)
+    assert 'ballast_audit_batches{query="clicks",status="unbalanced"} 2' in audited(tmp_path, "-o", "prometheus").out
     assert f"written emitted 100, delivered consumed 99: one missing, whose id has xxhash64 {hashed[0]}" in (
         audited(tmp_path).out
     )
+
+
+def test_a_micro_batch_that_a_sink_loses_after_it_was_checked_is_found_when_it_is_checked_again(
+    audit: Audit, records: DataFrame, tmp_path: Path, spark: SparkSession
+) -> None:
+    out = tmp_path / "out"
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.withColumn("batch", f.lit(number)).write.mode("append").partitionBy("batch").parquet(str(out))
+
+    def check() -> None:
+        audit.delivered(
+            spark.read.parquet(str(out)), "delivered", id="id", batch="batch", query="clicks", after="written"
+        )
+
+    source = audit.stage(records, "source", id="id")
+    ran(source, tmp_path, audit.sink(write, "written", id="id"))
+    check()
+    assert audited(tmp_path).code == 0
+    shutil.rmtree(out / "batch=1")
+    check()
+    ended = audited(tmp_path)
+    assert ended.code == 1
+    assert "written emitted 100, delivered consumed 0: 100 missing" in ended.out
 
 
 def test_declarations_that_can_t_be_audited_are_refused(audit: Audit, records: DataFrame) -> None:
@@ -167,7 +195,7 @@ def long_names(file: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (long_names, "a column has more than 1000000 values or 67108864 bytes"),
+        pytest.param(long_names, "a column has more than 1000000 values or 67108864 bytes", marks=pytest.mark.soak),
         (lambda file: file.write_bytes(b"junk" * 1000), "can't be read as Parquet"),
         (lambda file: file.mkdir(), "it is no file of a ledger: move it elsewhere"),
         (os.mkfifo, "it is no file of a ledger: move it elsewhere"),
@@ -196,6 +224,7 @@ def test_a_folder_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     assert "it can't be read as Parquet" in run("audit", str(tmp_path)).err
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("setting", "status"), [("false", "balanced"), ("true", "recomputed")])
 def test_tasks_before_a_shuffle_that_spark_runs_again_count_once_or_prove_nothing(
     setting: str, status: str, spark: SparkSession, records: DataFrame, tmp_path: Path

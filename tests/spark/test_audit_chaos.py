@@ -11,6 +11,7 @@ from tests.spark import executor_chaos
 from tests.spark.audited_job import DROPPED, LEAKY, SOUND
 from tests.spark.executor_chaos import Outcome
 
+pytestmark = pytest.mark.soak
 TROUBLES = 2
 SEED = 2
 """One executor is killed, then one decommissioned."""

@@ -69,7 +69,7 @@ def by_hand() -> Study:
     return Study(tuple(results), POLICIES)
 
 
-@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.soak), 4])
 def test_the_table_is_the_same_whatever_the_number_of_tasks(spark: SparkSession, tmp_path: Path, size: int) -> None:
     found, wanted = backtested(spark, tmp_path, size=size), by_hand()
     assert [one.case for one in found.results] == [one.case for one in wanted.results]
@@ -87,6 +87,7 @@ def files(tmp_path: Path) -> list[str]:
     return ["backtest", "--scenario", str(path), "--policies", "AvgShedder", "ThresholdShedder"]
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("spark")
 def test_a_killed_backtest_goes_on_where_it_was(files: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -124,6 +125,7 @@ def test_progress_is_told_of_each_run_once_it_is_kept(spark: SparkSession, tmp_p
     assert all(there >= told for told, there in enumerate(kept_at, start=1))
 
 
+@pytest.mark.soak
 def test_ctrl_c_ends_a_backtest_whose_bar_advances_and_keeps_what_has_ended(files: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     screen, terminal = pty.openpty()
@@ -211,6 +213,7 @@ def test_the_command_prints_a_ranking_and_keeps_it_as_parquet(
     assert len(results(pq.read_table(out / "results.parquet"))) == 6
 
 
+@pytest.mark.soak
 def test_the_command_draws_what_it_found_and_hands_over_the_policy(files: list[str], tmp_path: Path) -> None:
     page, pictures, policy = tmp_path / "page.html", tmp_path / "pictures", tmp_path / "policy.yaml"
     named = ["--report", str(page), "--png", str(pictures), "--recommended", str(policy)]
@@ -227,6 +230,7 @@ def test_the_command_draws_what_it_found_and_hands_over_the_policy(files: list[s
     }
 
 
+@pytest.mark.soak
 def test_two_backtests_do_not_write_into_one_folder(spark: SparkSession, files: list[str], tmp_path: Path) -> None:
     half_written = tmp_path / "_staging-of-the-first"
     with Store(spark, str(tmp_path)).alone():
@@ -239,6 +243,7 @@ def test_two_backtests_do_not_write_into_one_folder(spark: SparkSession, files: 
     assert not half_written.exists()
 
 
+@pytest.mark.soak
 def test_results_may_be_kept_on_any_file_system_that_hadoop_knows(spark: SparkSession, tmp_path: Path) -> None:
     spark._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.backtest.link./kept", tmp_path.as_uri())
     local = backtested(spark, tmp_path / "local")
@@ -252,7 +257,9 @@ def test_results_may_be_kept_on_any_file_system_that_hadoop_knows(spark: SparkSe
     assert {path.name for path in (tmp_path / "there").iterdir()} >= {"cases", "results.parquet"}
 
 
-@pytest.mark.parametrize("content", [b"", b"no Parquet at all", b"PAR1 and cut off"])
+@pytest.mark.parametrize(
+    "content", [pytest.param(b"", marks=pytest.mark.soak), b"no Parquet at all", b"PAR1 and cut off"]
+)
 def test_a_result_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "cases").mkdir()
     for run in RUNS:

@@ -22,7 +22,7 @@ from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 from tests.unit.simulation.small_world import EAGER, scenario
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 NAMESPACE = "spark"
 PROGRAM = """
 import sys

@@ -41,16 +41,16 @@ def own_points(prometheus: FilledPrometheus, query: str, **more: str) -> Counter
 @pytest.mark.parametrize(
     ("query", "options"),
     [
-        ("load", {}),
-        ("load", {"partitionSpan": "17m"}),
+        pytest.param("load", {}, marks=pytest.mark.soak),
+        pytest.param("load", {"partitionSpan": "17m"}, marks=pytest.mark.soak),
         ("load", {"partitionBy": "node", "partitionSpan": "1h"}),
         ("load", {"step": "7.125", "partitionSpan": "33m"}),
         ("odd", {}),
         ("rate(records_total[5m])", {"partitionSpan": "40m"}),
-        ("rate(records_total[5m])", {"partitionBy": "pod", "partitionSpan": "2h"}),
-        ("sum by (node) (load) / 3", {"partitionSpan": "1h"}),
+        pytest.param("rate(records_total[5m])", {"partitionBy": "pod", "partitionSpan": "2h"}, marks=pytest.mark.soak),
+        pytest.param("sum by (node) (load) / 3", {"partitionSpan": "1h"}, marks=pytest.mark.soak),
         ("load - load @ end() + load @ start()", {"partitionSpan": "1h", "step": "60s"}),
-        ("42", {"step": "60s"}),
+        pytest.param("42", {"step": "60s"}, marks=pytest.mark.soak),
         ("nothing", {}),
     ],
 )
@@ -92,7 +92,7 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("query", ["load", "load * 2"])
+@pytest.mark.parametrize("query", ["load", pytest.param("load * 2", marks=pytest.mark.soak)])
 def test_a_filter_gives_the_same_rows_pushed_down_or_not(
     spark: SparkSession, prometheus: FilledPrometheus, query: str
 ) -> None:

@@ -17,6 +17,7 @@ from examples.demo.streaming.job import SCHEMA, windows
 from examples.demo.streaming.records import Comparison, Source, Stream, compare
 from tests.testbed.waiting import wait_until
 
+pytestmark = pytest.mark.soak
 RECORDS = Stream(records_per_second=200)
 Write = Callable[[DataFrame, Path], None]
 

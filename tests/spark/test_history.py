@@ -35,9 +35,14 @@ LONGEST_LABEL = 303
 Files = dict[str, tuple[bytes, int]]
 
 
+@pytest.fixture(scope="session")
+def cluster(prometheus: FilledPrometheus) -> FilledPrometheus:
+    return prometheus
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledPrometheus]:
-    with holding(known_cluster.openmetrics(), tmp_path_factory.mktemp("cluster")) as filled:
+def exporting_long_labels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledPrometheus]:
+    with holding(long_labels(), tmp_path_factory.mktemp("labels")) as filled:
         yield filled
 
 
@@ -115,6 +120,7 @@ def test_a_cluster_is_kept_by_day_and_pool(
     assert Counter(row.signal for row in rows)["poolGap"] == 48
 
 
+@pytest.mark.soak
 def test_what_pods_export_of_nodes_and_of_themselves_does_not_count_where_nodes_export_it(
     spark: SparkSession, collected_once: tuple[Path, list[Done]], tmp_path: Path
 ) -> None:
@@ -152,15 +158,6 @@ def test_what_other_pods_export_by_the_names_of_kube_state_metrics_is_left_out(
     assert rows.where("namespace = 'tenant'").isEmpty()
 
 
-@pytest.mark.usefixtures("spark")
-def test_the_command_names_the_namespaces_of_such_pods(
-    cluster: FilledPrometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["--prometheus", cluster.url, "--path", str(tmp_path), "--from", str(FIRST), "--to", str(FIRST)]
-    app("ballast")(args=["history", *asked, "--step", "30m"], standalone_mode=False)
-    assert "left out: metrics of the operator's that pods in tenant export, and it runs in" in capsys.readouterr().out
-
-
 def test_the_documentation_has_every_column_with_its_type(
     spark: SparkSession, collected_once: tuple[Path, list[Done]]
 ) -> None:
@@ -193,6 +190,7 @@ def test_executors_are_where_the_best_that_is_known_says(
     assert {row.detail for row in inside if row.detail} == application
 
 
+@pytest.mark.soak
 def test_a_name_that_is_used_again_has_its_figures_where_it_was_then(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "history"
     with holding(known_cluster.openmetrics(again=True), tmp_path) as filled:
@@ -231,13 +229,15 @@ def test_every_figure_is_what_prometheus_answers_itself(
 
 
 @pytest.mark.parametrize("preset", list(Preset))
-def test_no_label_is_read_that_is_longer_than_names_may_be(tmp_path: Path, preset: Preset) -> None:
+def test_no_label_is_read_that_is_longer_than_names_may_be(
+    exporting_long_labels: FilledPrometheus, preset: Preset
+) -> None:
     """Each point is a row with its labels: 300 series of 60 kB for an hour ended the history of all namespaces."""
-    with holding(long_labels(), tmp_path) as filled:
-        for each in signals(preset, window_seconds=1800, operator=known_cluster.SYSTEM):
-            answer = filled.matrix(each.query, start=str(known_cluster.START), end=str(known_cluster.START), step="60")
-            longest = max((len(value) for series in answer for value in series["metric"].values()), default=0)
-            assert longest <= LONGEST_LABEL, each.name
+    at = str(known_cluster.START)
+    for each in signals(preset, window_seconds=1800, operator=known_cluster.SYSTEM):
+        answer = exporting_long_labels.matrix(each.query, start=at, end=at, step="60")
+        longest = max((len(value) for series in answer for value in series["metric"].values()), default=0)
+        assert longest <= LONGEST_LABEL, each.name
 
 
 def long_labels() -> Iterator[str]:
@@ -287,11 +287,12 @@ def test_collected_again_no_byte_changes_and_then_nothing_is_left_to_do(
     spark: SparkSession, cluster: FilledPrometheus, history: Path
 ) -> None:
     before = files(history)
-    assert set(written(run(spark, history, cluster, days(FIRST, SECOND))).values()) == {Written.UNCHANGED}
+    assert set(written(run(spark, history, cluster, days(FIRST, FIRST))).values()) == {Written.UNCHANGED}
     assert files(history) == before
     assert planned(Store(spark, str(history)), origin(cluster), days(None, None)) == []
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("spark")
 def test_collected_again_by_another_program_no_byte_changes(cluster: FilledPrometheus, history: Path) -> None:
     """Another JVM lists in another order what Parquet used for a column."""
@@ -305,6 +306,7 @@ def test_collected_again_by_another_program_no_byte_changes(cluster: FilledProme
     assert files(history) == before
 
 
+@pytest.mark.soak
 def test_a_day_that_was_not_over_is_collected_again_and_others_are_left(
     spark: SparkSession, cluster: FilledPrometheus, history: Path
 ) -> None:
@@ -320,6 +322,7 @@ def test_a_day_that_was_not_over_is_collected_again_and_others_are_left(
     }
 
 
+@pytest.mark.soak
 def test_late_data_changes_its_part_alone_and_forgotten_data_none(
     spark: SparkSession, cluster: FilledPrometheus, history: Path, tmp_path: Path
 ) -> None:
@@ -337,6 +340,7 @@ def test_late_data_changes_its_part_alone_and_forgotten_data_none(
     assert files(history) == after
 
 
+@pytest.mark.soak
 def test_a_day_of_many_rows_is_several_files_of_which_only_those_that_change_are_replaced(
     spark: SparkSession, cluster: FilledPrometheus, collected_once: tuple[Path, list[Done]], tmp_path: Path
 ) -> None:
@@ -362,6 +366,7 @@ def test_a_day_of_many_rows_is_several_files_of_which_only_those_that_change_are
     assert planned(Store(spark, str(tmp_path)), origin(cluster), days(None, FIRST)) == []
 
 
+@pytest.mark.soak
 def test_a_day_of_which_a_file_is_missing_is_collected_again(
     spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path
 ) -> None:
@@ -389,7 +394,12 @@ def hourly(spark: SparkSession, hours: Iterable[int], *, nodes: int = 1) -> Data
 
 @pytest.mark.parametrize(
     ("left", "nodes"),
-    [(range(4, 24), 1), (range(4, 24), 9), ([0, *range(4, 24)], 1), (range(20, 24), 1)],
+    [
+        pytest.param(range(4, 24), 1, marks=pytest.mark.soak),
+        (range(4, 24), 9),
+        pytest.param([0, *range(4, 24)], 1, marks=pytest.mark.soak),
+        pytest.param(range(20, 24), 1, marks=pytest.mark.soak),
+    ],
     ids=["the oldest are gone", "the pool has grown", "some between are gone", "all that was there are gone"],
 )
 def test_a_day_that_was_not_over_is_completed_and_keeps_hours_that_prometheus_has_forgotten(
@@ -410,6 +420,7 @@ def test_a_day_that_was_not_over_is_completed_and_keeps_hours_that_prometheus_ha
     assert files(tmp_path) == before
 
 
+@pytest.mark.soak
 def test_hours_without_figures_are_a_file_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path), most_rows=1)
     rows = hourly(spark, (0, 2))
@@ -449,6 +460,7 @@ def test_the_hours_before_the_first_series_are_not_asked_for(cluster: FilledProm
     assert first_known_ms(elsewhere, before) == before.day.start_ms, "it can't be asked from here"
 
 
+@pytest.mark.soak
 def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(
     spark: SparkSession, cluster: FilledPrometheus, history: Path
 ) -> None:
@@ -466,6 +478,7 @@ def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(
     ]
 
 
+@pytest.mark.soak
 def test_each_pool_that_is_asked_for_is_told_of(spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path) -> None:
     asked = origin(cluster, pools={"mine": "n[12]", "both": "n.", "part": "[12]"})
     done = run(spark, tmp_path, asked, days(FIRST, FIRST, ripe_ms=FIRST.start_ms + 2 * HOUR_MS))
@@ -514,6 +527,7 @@ def test_a_history_goes_on_with_the_spans_it_was_begun_with(
     assert files(history) == before
 
 
+@pytest.mark.soak
 def test_what_else_the_session_caches_stays(spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path) -> None:
     other = spark.range(7).persist()
     try:
@@ -526,6 +540,7 @@ def test_what_else_the_session_caches_stays(spark: SparkSession, cluster: Filled
         other.unpersist()
 
 
+@pytest.mark.soak
 def test_a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it(
     spark: SparkSession, history: Path, tmp_path: Path
 ) -> None:
@@ -557,6 +572,7 @@ def test_a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it(
     assert {str(row.date) for row in rows.select("date").distinct().collect()} == {str(FIRST)}
 
 
+@pytest.mark.soak
 def test_a_crash_leaves_the_old_part_and_the_next_run_clears_up(
     spark: SparkSession, cluster: FilledPrometheus, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -578,6 +594,7 @@ def test_a_crash_leaves_the_old_part_and_the_next_run_clears_up(
         assert files(history) == before
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("scheme", "authority"),
     [("viewfs", "history"), ("s3a", "bucket")],
@@ -644,10 +661,13 @@ def test_the_command_collects_and_says_what_it_wrote(
     asked = ["--prometheus", cluster.url, "--path", str(tmp_path), "--from", str(FIRST), "--to", str(FIRST)]
     sized = ["--step", "30m", "--window", "30m", "--pool", "mine=n[12]"]
     app("ballast")(args=["history", *asked, *sized], standalone_mode=False)
-    assert f"date={FIRST}/pool=mine: " in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"date={FIRST}/pool=mine: " in told
+    assert "left out: metrics of the operator's that pods in tenant export, and it runs in" in told
     assert {row.pool for row in spark.read.parquet(str(tmp_path)).select("pool").distinct().collect()} == {"mine"}
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("spark")
 def test_a_pool_that_is_new_next_to_others_is_told_where_it_begins(
     cluster: FilledPrometheus, history: Path, capsys: pytest.CaptureFixture[str]
@@ -671,6 +691,7 @@ def test_a_second_run_in_the_folder_is_told_to_wait(
     assert files(history) == before
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("spark")
 def test_a_prometheus_without_such_a_pool_is_told_with_what_to_say(cluster: FilledPrometheus, tmp_path: Path) -> None:
     asked = ["--prometheus", cluster.url, "--path", str(tmp_path), "--from", str(FIRST), "--to", str(FIRST)]

@@ -94,7 +94,7 @@ def test_what_spark_has_written_is_read_as_it_was(half_hours: list[list[Row]], k
     np.testing.assert_allclose(found.of("nodeCpu").value.sum(), sum(r.value for r in wanted if r.signal == "nodeCpu"))
 
 
-@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.soak), 4])
 def test_a_history_is_backtested_window_by_window_as_without_spark_whatever_the_number_of_tasks(
     spark: SparkSession, half_hours: list[list[Row]], kept: Path, tmp_path: Path, size: int
 ) -> None:
@@ -123,6 +123,7 @@ def test_a_history_is_backtested_window_by_window_as_without_spark_whatever_the_
     assert job.missing(runs(POLICIES, Recordings(spark, str(kept), BOTH, Replay()).windows, seeds=1)) == []
 
 
+@pytest.mark.soak
 def test_a_day_of_several_files_is_backtested_as_one_of_one_file(
     spark: SparkSession, kept: Path, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_day_of_several_files_is_backtested_as_one_of_one_file(
     assert len(split.results) == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("hour", [0, 22], ids=["the first", "one in the middle"])
 def test_windows_of_which_a_file_of_the_day_is_missing_are_left_out_and_those_after_them_are_not(
     spark: SparkSession, kept: Path, tmp_path: Path, hour: int
@@ -252,6 +254,7 @@ def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(kept: Path, 
     assert {run["window"] for run in told["runs"]} == {"streaming 2026-01-05T23:30Z", "streaming 2026-01-06"}
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("spark")
 def test_a_history_of_which_no_window_can_be_used_says_why_and_what_helps(kept: Path, tmp_path: Path) -> None:
     told = command("backtest", "--history", str(kept), *MEASURED, "--out", str(tmp_path))
@@ -267,6 +270,7 @@ def test_a_policy_of_another_metric_window_is_refused_before_anything_is_run(spa
         runs(slow, source.windows, seeds=1)
 
 
+@pytest.mark.soak
 def test_days_of_different_metric_windows_are_not_run_as_one(
     spark: SparkSession, given: Recording, kept: Path, tmp_path: Path
 ) -> None:

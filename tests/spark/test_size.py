@@ -19,10 +19,14 @@ from tests.testbed.instance import free_port
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import run
 
+pytestmark = pytest.mark.soak
 PATIENCE_SECONDS = 300.0
 BUSY_SECONDS = 30.0
 """Time in tasks from which on the stream counts as measured."""
 INPUT_RATE = '{__name__=~"metrics_.+_driver_spark_streaming_clicks_inputRate_total_Value"}'
+RATES = f"count_over_time(({INPUT_RATE} > 0)[10m:5s])"
+"""At every fifth second: the first micro-batch may last so long that all tasks have run with it."""
+RATES_AT_LEAST = 6
 
 
 def scraping(port: int) -> str:
@@ -52,8 +56,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledPrometh
             def busy() -> bool:
                 assert driver.poll() is None, log.read_text()
                 found = prometheus.vector("metrics_executor_totalDuration_seconds_total")
-                rates = prometheus.vector(INPUT_RATE)
-                return max(rates, default=0.0) > 0.0 and max(found, default=0.0) > BUSY_SECONDS
+                rates = prometheus.vector(RATES)
+                return max(rates, default=0.0) >= RATES_AT_LEAST and max(found, default=0.0) > BUSY_SECONDS
 
             wait_until(busy, what="tasks have run", timeout_seconds=PATIENCE_SECONDS, explain=log.read_text)
             yield prometheus

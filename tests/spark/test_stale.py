@@ -4,12 +4,14 @@ import json
 import time
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.filled_prometheus import FilledPrometheus, running
 from tests.testbed.waiting import wait_until
 from tests.unit.spark.faults import Answer, serving
 
+pytestmark = pytest.mark.soak
 PLAIN = {"Content-Type": "text/plain; version=0.0.4"}
 
 

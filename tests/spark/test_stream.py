@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,6 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.spark import known_data
+from tests.spark.driver import driver
 from tests.spark.filled_prometheus import FilledPrometheus
 from tests.testbed.waiting import wait_until
 
@@ -58,24 +55,7 @@ def assert_each_point_once(prometheus: FilledPrometheus, found: Counter[tuple[st
     assert found == own_rows(prometheus, last)
 
 
-def test_what_is_available_is_read_in_bounded_batches_and_once(
-    spark: SparkSession, prometheus: FilledPrometheus, tmp_path: Path
-) -> None:
-    batches: dict[int, list[Row]] = {}
-
-    def keep(frame: DataFrame, batch: int) -> None:
-        batches[batch] = frame.collect()
-
-    for _ in range(2):  # the second run goes on where the first one ended
-        writer = stream(spark, prometheus).writeStream.foreachBatch(keep).trigger(availableNow=True)
-        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
-    found = counted([row for rows in batches.values() for row in rows])
-    assert_each_point_once(prometheus, found)
-    spans = [{row.timestamp for row in rows} for rows in batches.values()]
-    assert [len(span) for span in spans[:4]] == [30, 30, 30, 30]
-
-
-def test_a_batch_that_failed_after_its_rows_were_written_is_read_again_just_the_same(
+def test_what_is_available_is_read_in_bounded_batches_once_and_a_batch_that_failed_is_read_again_just_the_same(
     spark: SparkSession, prometheus: FilledPrometheus, tmp_path: Path
 ) -> None:
     batches: dict[int, list[Row]] = {}
@@ -97,31 +77,25 @@ def test_a_batch_that_failed_after_its_rows_were_written_is_read_again_just_the_
     run()
     assert counted(batches[2]) == counted(before_the_crash)
     assert_each_point_once(prometheus, counted([row for rows in batches.values() for row in rows]))
+    spans = [{row.timestamp for row in rows} for _, rows in sorted(batches.items())]
+    assert [len(span) for span in spans[:4]] == [30, 30, 30, 30]
 
 
+@pytest.mark.soak
 def test_a_stream_whose_driver_was_killed_goes_on_from_its_checkpoint(
     spark: SparkSession, prometheus: FilledPrometheus, tmp_path: Path
 ) -> None:
     checkpoint, sink = tmp_path / "checkpoint", tmp_path / "sink"
-    command = [sys.executable, "-m", "tests.spark.following", str(checkpoint), str(sink)]
     asked = [f"{name}={value}" for name, value in options(prometheus).items()]
-    with (tmp_path / "log").open("wb") as log:
-        driver = subprocess.Popen([*command, *asked], stdout=log, stderr=log, start_new_session=True)
-    try:
+    log = tmp_path / "log"
+    with driver("tests.spark.following", str(checkpoint), str(sink), *asked, log=log) as process:
 
         def committed_one() -> bool:
-            assert driver.poll() is None, (tmp_path / "log").read_text()
+            assert process.poll() is None, log.read_text()
             return (checkpoint / "commits" / "0").exists()
 
-        wait_until(
-            committed_one,
-            what="a batch is committed",
-            timeout_seconds=PATIENCE_SECONDS,
-            explain=(tmp_path / "log").read_text,
-        )
-    finally:
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
+        # The end of the block kills the driver.
+        wait_until(committed_one, what="a batch is committed", timeout_seconds=PATIENCE_SECONDS, explain=log.read_text)
     committed = len([path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()])
     assert committed < 5  # it had not got to the end
     writer = stream(spark, prometheus).writeStream.format("parquet").trigger(availableNow=True)

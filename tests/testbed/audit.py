@@ -29,6 +29,8 @@ class Request:
     body: Any = None
     """What was sent: of patches of pods, evictions, and all that is written of moves."""
     answer: Any = None
+    message: str = ""
+    """Why it was refused."""
     """The object as it was afterwards: of moves."""
 
 
@@ -77,6 +79,7 @@ def _request(event: dict[str, Any]) -> Request:
         status=event.get("responseStatus", {}).get("code", 0),
         uri=event["requestURI"],
         at=event["requestReceivedTimestamp"],
+        message=event.get("responseStatus", {}).get("message", ""),
         body=event.get("requestObject"),
         answer=event.get("responseObject"),
     )

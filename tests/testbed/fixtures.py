@@ -9,6 +9,9 @@ import pytest
 
 from tests.testbed.testbed import KEPT_LOGS, Testbed
 
+SESSION_SECONDS = 24 * 3600
+"""Longer than a session: nodes that a test makes by hand send no heartbeats, and stay Ready all the same."""
+
 
 @pytest.fixture(scope="session")
 def control_plane(worker_id: str) -> Iterator[Testbed]:
@@ -16,7 +19,9 @@ def control_plane(worker_id: str) -> Iterator[Testbed]:
 
     Each of pytest-xdist's workers has its own.
     """
-    with Testbed(progress=print).up(kubelet=False, prometheus=False, kwok=True) as cluster:
+    with Testbed(progress=print).up(
+        kubelet=False, prometheus=False, kwok=True, node_grace_seconds=SESSION_SECONDS
+    ) as cluster:
         yield cluster
         cluster.keep_logs(KEPT_LOGS / worker_id / "control-plane")
 

@@ -21,6 +21,7 @@ from tests.testbed.waiting import wait_until
 
 _ADDRESS = "127.0.0.1"
 _BROKER_PORT, _CONTROLLER_PORT = 9092, 9093
+_STARTS_FAST = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 
@@ -78,7 +79,8 @@ def kafka(folder: Path, *, racks: Sequence[str], nodes: Sequence[PlacedNode] = (
             log_folder = folder / f"broker-{number}"
             settings.write_text(_settings(number, rack=rack, seat=seat, voters=voters, logs=log_folder))
             tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(settings)]
-            subprocess.run(["java", "-Xmx64m", "-cp", classpath, *tool], check=True, stdout=subprocess.DEVNULL)
+            command = ["java", "-Xmx64m", *_STARTS_FAST, "-cp", classpath, *tool]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             stack.enter_context(_running(settings, classpath, seat))
         bootstrap = ",".join(f"{seat.address}:{seat.broker}" for seat in seats.values())
         _wait_for(bootstrap, brokers=len(seats), log=folder / "broker-1.log")
@@ -95,9 +97,8 @@ def _on_nodes(nodes: Sequence[PlacedNode]) -> list[Seat]:
 
 @contextmanager
 def _running(settings: Path, classpath: str, seat: Seat) -> Iterator[None]:
-    options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     with settings.with_suffix(".log").open("wb") as log:
-        command = [*seat.entry, "java", *options, "-cp", classpath, "kafka.Kafka", str(settings)]
+        command = [*seat.entry, "java", "-Xmx256m", *_STARTS_FAST, "-cp", classpath, "kafka.Kafka", str(settings)]
         broker = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield

@@ -25,6 +25,7 @@ def up() -> Iterator[Testbed]:
     testbed.down()
 
 
+@pytest.mark.soak
 def test_a_testbed_stays_up_until_it_is_taken_down(up: Testbed, capsys: pytest.CaptureFixture[str]) -> None:
     instance = up.instance
     assert up.kubectl("get", "nodes", "--no-headers").count(" Ready ") == 3
@@ -49,6 +50,7 @@ def test_a_testbed_stays_up_until_it_is_taken_down(up: Testbed, capsys: pytest.C
     assert traces_of(instance) == []
 
 
+@pytest.mark.soak
 def test_pods_run_on_fake_nodes(up: Testbed) -> None:
     up.kubectl("create", "deployment", "many", "--image=any", "--replicas=9")
     up.kubectl("wait", "deployment/many", "--for=condition=Available", "--timeout=60s")

@@ -85,6 +85,23 @@ def test_what_was_forbidden_is_written_down(control_plane: Testbed) -> None:
     assert allowed == {"selfsubjectreviews"}
 
 
+def test_what_comes_too_late_for_a_namespace_was_not_forbidden(control_plane: Testbed) -> None:
+    control_plane.create_namespace("ending")
+    control_plane.kubectl(
+        "create", "rolebinding", "editing", "--clusterrole=edit", "--serviceaccount=ending:default", "-n=ending"
+    )
+    as_account = control_plane.kubectl_as(control_plane.service_account_kubeconfig("ending", "default"))
+    kept = {"metadata": {"name": "kept", "finalizers": ["example.com/kept"]}}
+    control_plane.api.post("/api/v1/namespaces/ending/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **kept})
+    control_plane.kubectl("delete", "namespace", "ending", "--wait=false")
+    late = as_account.run("create", "configmap", "late", check=False)
+    assert "because it is being terminated" in late.stderr
+    control_plane.kubectl("patch", "configmap", "kept", "-n=ending", '--patch={"metadata":{"finalizers":null}}')
+    refused = [each for each in control_plane.requests_of("ending", "default") if each.status == 403]
+    assert [each.resource for each in refused] == ["configmaps"]
+    assert control_plane.forbidden_requests_of("ending", "default") == []
+
+
 def test_a_right_that_is_granted_holds_in_its_namespace_alone(control_plane: Testbed) -> None:
     control_plane.create_namespace("granted")
     control_plane.kubectl(

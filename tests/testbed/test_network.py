@@ -16,6 +16,8 @@ from tests.testbed.teardown import tear_down
 from tests.testbed.testbed import Testbed
 from tests.testbed.traces import traces_of
 
+pytestmark = pytest.mark.soak
+
 RACK_MEGABITS, ZONE_MEGABITS = 40.0, 20.0
 SENT_BYTES = 8_000_000
 NODES = [

@@ -11,6 +11,8 @@ from tests.testbed.prometheus import PrometheusFolder, PrometheusSetup, ScrapeSt
 from tests.testbed.teardown import tear_down
 from tests.testbed.waiting import wait_until
 
+pytestmark = pytest.mark.soak
+
 PAGES = {
     "/metrics/cadvisor": [
         'container_cpu_usage_seconds_total{id="/",namespace="",pod=""} 1',

@@ -54,6 +54,7 @@ def with_a_pod() -> Testbed:
     return testbed
 
 
+@pytest.mark.soak
 def test_down_leaves_nothing_and_may_be_called_twice() -> None:
     testbed = with_a_pod()
     instance = testbed.instance
@@ -65,6 +66,7 @@ def test_down_leaves_nothing_and_may_be_called_twice() -> None:
     tear_down(instance)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("part", PARTS)
 def test_down_leaves_nothing_after_a_part_was_killed(part: str) -> None:
     testbed = with_a_pod()
@@ -78,6 +80,7 @@ def test_down_leaves_nothing_after_a_part_was_killed(part: str) -> None:
     assert traces_of(instance) == []
 
 
+@pytest.mark.soak
 def test_down_leaves_nothing_after_a_pod_was_killed() -> None:
     testbed = with_a_pod()
     instance = testbed.instance
@@ -92,6 +95,7 @@ def test_down_leaves_nothing_after_a_pod_was_killed() -> None:
     assert traces_of(instance) == []
 
 
+@pytest.mark.soak
 def test_the_next_one_ends_a_testbed_whose_starter_was_killed() -> None:
     program = (
         "import time; from tests.testbed.testbed import Testbed;"
@@ -153,6 +157,7 @@ def test_a_start_that_fails_leaves_nothing_and_names_the_log() -> None:
     assert instances.existing(instances.default_root()) == before
 
 
+@pytest.mark.soak
 def test_two_testbeds_run_side_by_side_and_end_apart() -> None:
     with with_a_pod() as one, with_a_pod() as other:
         lasting = other.instance

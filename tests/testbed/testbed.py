@@ -226,6 +226,12 @@ class Testbed:
         text = "\n---\n".join(_manifest_text(manifest) for manifest in manifests)
         self.kubectl_as(self.kubeconfig).apply(text)
 
+    def await_definitions(self, *names: str) -> None:
+        """Return when the kinds of these CustomResourceDefinitions (`PLURAL.GROUP`) can be used."""
+        # kubectl takes a definition that has no conditions yet for a broken one, so it must wait for them first.
+        for what in ("jsonpath={.status.conditions}", "condition=Established"):
+            self.kubectl("wait", f"--for={what}", "--timeout=60s", *(f"crd/{name}" for name in names))
+
     def create_namespace(self, name: str, *, labels: Mapping[str, str] | None = None) -> str:
         """`name`, once the namespace and its default ServiceAccount are there."""
         metadata = {"name": name, "labels": dict(labels or {})}
@@ -270,8 +276,9 @@ class Testbed:
         return self.instance.folder / "audit.log"
 
     def forbidden_requests_of(self, namespace: str, service_account: str) -> list[Request]:
-        """Those of its requests that it had no right to make."""
-        return [each for each in self.requests_of(namespace, service_account) if each.status == FORBIDDEN]
+        """Those of its requests that it had no right to make; not those into a namespace that is being deleted."""
+        refused = [each for each in self.requests_of(namespace, service_account) if each.status == FORBIDDEN]
+        return [each for each in refused if "because it is being terminated" not in each.message]
 
     def set_targets(self, job: str, targets: Sequence[Target]) -> None:
         """Let Prometheus scrape these, instead of what it scraped for `job` before."""

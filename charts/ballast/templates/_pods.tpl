@@ -1,7 +1,7 @@
 {{/* Where pods may run and what pulls their image: the same for the operator and for the jobs that release. */}}
 {{- define "ballast.scheduling" -}}
 {{- $chosen := dict -}}
-{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" -}}
+{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" "affinity" -}}
 {{- with index $.Values $key -}}{{- $_ := set $chosen $key . -}}{{- end -}}
 {{- end -}}
 {{- with $chosen -}}{{- toYaml . -}}{{- end -}}

@@ -107,6 +107,7 @@ KINDS: tuple[Kind, ...] = (
             Column("Ready", _condition("Ready")),
             Column("Placement", ".spec.placement.mode"),
             Column("Moves", ".spec.moves.mode"),
+            Column("Stopped", ".spec.stopped", "boolean", description="Does nothing: kubectl ballast start"),
             Column("Nodes", ".status.nodes.eligible", "integer", description="Nodes that can take part"),
             Column("Metrics", '.status.conditions[?(@.type=="MetricsAvailable")].reason'),
             Column("Mean", ".status.nodes.mean", "number", description="Mean score"),

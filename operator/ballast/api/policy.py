@@ -18,6 +18,7 @@ from ballast.api.policy_status import PolicyStatus
 from ballast.api.profile import Profile, effective
 from ballast.api.rule import SET, Rule, map_by
 from ballast.api.version import API_VERSION
+from ballast.enums import MovesMode, PlacementMode
 
 
 class Level(Model):
@@ -124,6 +125,9 @@ class PolicySpec(Model):
     job until its executors run elsewhere. Conservative keeps at most two thirds of a component in one zone.
     """
 
+    stopped: bool = False
+    """Whether the policy does nothing at all: it gates, places, nominates and moves nothing, not even approved moves,
+    and releases gated executors as they are. `kubectl ballast stop` and `start` write it."""
     node_selector: LabelSelector = nested(LabelSelector)
     """The pool's nodes. Default: all nodes. Pools must not overlap: of two that do, the younger policy does nothing."""
     namespace_selector: LabelSelector = nested(LabelSelector)
@@ -148,11 +152,15 @@ class PolicySpec(Model):
 
     def model_post_init(self, _context: Any) -> None:
         """Fill in what the profile sets, before the rules are checked."""
-        blocks = {
+        blocks: dict[str, Model] = {
             "placement": self.placement.under(self.profile),
             "shedding": self.shedding.under(self.profile),
             "moves": self.moves.under(self.profile),
         }
+        if self.stopped:
+            # Here, so that no reader of a mode need know of it.
+            off = {"placement": PlacementMode.DISABLED, "moves": MovesMode.DISABLED}
+            blocks |= {name: blocks[name].model_copy(update={"mode": mode}) for name, mode in off.items()}
         self.__dict__.update(blocks)
 
 

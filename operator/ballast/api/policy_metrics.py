@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -11,7 +12,7 @@ from ballast.api.duration import Between, Duration
 from ballast.api.meta import Model, nested
 from ballast.api.names import ObjectName, Query, Url
 from ballast.api.quantity import Quantity
-from ballast.api.rule import Rule, matching
+from ballast.api.rule import ATOMIC, Rule, matching
 from ballast.enums import Preset
 
 
@@ -45,8 +46,22 @@ class SecretName(Model):
     """The secret's name."""
 
 
+_Matched = Annotated[str, Field(max_length=253)]
+_MATCHER = "_?[a-zA-Z][a-zA-Z0-9_]*"
+_MATCHER_WORDS = "write a label's name as Prometheus has it: letters, digits and '_', such as cluster"
+
+
 class Prometheus(Model):
     """A server that answers Prometheus' HTTP API."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=f"!has(self.matchers) || self.matchers.all(name, name.matches('^{_MATCHER}$'))",
+            message=_MATCHER_WORDS,
+            holds=lambda prometheus: all(re.fullmatch(_MATCHER, name) for name in prometheus.matchers),
+            path=".matchers",
+        ),
+    )
 
     url: Url
     """Its address, such as http://prometheus.monitoring:9090, without credentials. Redirects are not followed."""
@@ -56,6 +71,13 @@ class Prometheus(Model):
     """Headers to send: each key of this secret is a header's name. The chart's prometheus.secrets must list it."""
     ca_secret_ref: SecretKey | None = None
     """The certificate authority to trust, in PEM. The chart's prometheus.secrets must list the secret."""
+    matchers: Annotated[dict[str, _Matched], Field(max_length=16)] = Field(default_factory=dict)
+    """Only series with exactly these labels are read, such as cluster: prod.
+
+    Needed where one server holds several clusters, or replicas of one Prometheus: values of a node or an executor that
+    come from several sources are not used, and the condition MetricsAvailable has the reason MetricsAmbiguous. Queries
+    of your own (advanced.queries, topologies) must select by themselves.
+    """
     timeout: Annotated[Duration, Between("100ms", "1m")] = Duration.parse("10s")
     """How long one query may take in all, up to the answer's last byte, from 100ms to 1m."""
 
@@ -129,6 +151,23 @@ class Weights(Model):
         return cpu, memory, receive, transmit
 
 
+_Job = Annotated[
+    str,
+    Field(min_length=1, max_length=253),
+    matching("[-_.:/a-zA-Z0-9]+", "write a label job as it is, such as node-exporter: it is no regular expression"),
+]
+_Jobs = Annotated[tuple[_Job, ...], Field(min_length=1, max_length=8), ATOMIC]
+
+
+class Jobs(Model):
+    """Labels `job` of the series that the preset reads."""
+
+    node_exporter: _Jobs | None = None
+    """Of node-exporter. Default: node-exporter and the names that Grafana's Alloy and the exporter's chart use."""
+    cadvisor: _Jobs | None = None
+    """Of what kubelets export about containers. Default: kubelet and Grafana's name; with preset Cadvisor, any."""
+
+
 class MetricsAdvanced(Model):
     """What only pools with unusual metrics need."""
 
@@ -142,6 +181,8 @@ class MetricsAdvanced(Model):
     application's own driver. If no driver pod is known (client mode), the namespace alone must be the executors'.
     Samples below 0 or absurdly high are not used; the condition MetricsAvailable reports them.
     """
+    jobs: Jobs = nested(Jobs)
+    """Labels `job` that replace those which the preset knows."""
 
 
 class Metrics(Model):

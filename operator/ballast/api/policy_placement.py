@@ -10,9 +10,9 @@ from pydantic import Field
 from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
 from ballast.api.meta import Model, nested
-from ballast.api.names import DnsLabel, Percent, Points
+from ballast.api.names import DnsLabel, ObjectName, Percent, Points
 from ballast.api.profile import Profiled, by_profile
-from ballast.api.rule import Rule, map_by, only_with_strategy
+from ballast.api.rule import SET, Rule, map_by, only_with_strategy
 from ballast.enums import ExecutorOrder, Packing, Pin, PlacementMode
 
 
@@ -123,6 +123,9 @@ class Placement(Profiled):
 
     mode: PlacementMode = PlacementMode.RECOMMEND
     """Disabled, Recommend (only say what would be better) or Enforce (gate new executors and place them)."""
+    scheduler_names: Annotated[tuple[ObjectName, ...], Field(min_length=1, max_length=8), SET] = ("default-scheduler",)
+    """The schedulers whose executors are placed, by spec.schedulerName of their pods: profiles of kube-scheduler, and
+    others that keep to scheduling gates and node affinity. Other executors are left alone."""
     strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
     """How a node is chosen: near what the executor talks to (Proximity), with the least traffic in the long run
     (LeastLongTermRate), at random of those well below the mean score (LeastResourceUsage), one after the other

@@ -176,7 +176,7 @@ class Attempt(StatusModel):
     component: Word
     """Its name."""
     count: Count = 0
-    """How often; after three times they are released without a place for a while."""
+    """How often; after three times the places of its executors are preferred for a while, not required."""
     last_time: datetime | None = None
     """When it was last."""
 

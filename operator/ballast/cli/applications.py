@@ -12,9 +12,11 @@ import typer
 from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
+from ballast.cli.matchers import MatcherOption, matchers
 from ballast.cli.output import AS_TABLE, MetricsOption, saved, show, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.source import AllNamespacesOption, FileOption, one_namespace
+from ballast.doctor.shuffle_service import service_of
 from ballast.doctor.submission import properties
 from ballast.errors import InvalidField
 from ballast.report.price import LIST_PRICES, Cloud, Price, cloud_of, own_price
@@ -98,6 +100,7 @@ def report(
             "--rack-label", metavar="LABEL", help="The node label that names racks. Default: topology.ballast.dev/rack."
         ),
     ] = None,
+    matcher: MatcherOption = None,
     access: Access = ANYHOW,
 ) -> None:
     """Show what the shuffle of every running Spark application costs between zones, and what placing would save.
@@ -115,7 +118,10 @@ def report(
             prometheus or rack_label or "",
             "a snapshot file has its own metrics and levels: leave out one of the two options",
         )
-    pool = _pool(filename, access, prometheus=prometheus, rack_label=rack_label)
+    chosen = matchers(matcher)
+    if chosen and prometheus is None:
+        raise InvalidField("--matcher", next(iter(chosen)), "name the server as well: --prometheus")
+    pool = _pool(filename, access, prometheus=prometheus, rack_label=rack_label, chosen=chosen)
     price = _price(pool.snapshot, cloud, price_per_gib)
     hints = Known(
         remote_shuffle=_named("--remote-shuffle", pool.snapshot, remote_shuffle) | pool.remote_shuffle,
@@ -146,7 +152,14 @@ class _Pool:
     """Applications whose configuration says so."""
 
 
-def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_label: str | None) -> _Pool:
+def _pool(
+    file: Path | None,
+    access: Access,
+    *,
+    prometheus: str | None,
+    rack_label: str | None,
+    chosen: Mapping[str, str],
+) -> _Pool:
     if file is not None:
         from ballast.cli.situation import load  # noqa: PLC0415 -- unused for a cluster
 
@@ -157,7 +170,7 @@ def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_lab
 
     client = access.client(access.connect())
     try:
-        seen = look(client, prometheus=prometheus, rack_label=rack_label, clock=time.time)
+        seen = look(client, prometheus=prometheus, rack_label=rack_label, clock=time.time, matchers=chosen)
         conf = submitted(client, _uses)
     finally:
         client.close()
@@ -211,7 +224,7 @@ class _Uses:
 
 def _uses(text: str) -> _Uses:
     conf = _settings(text)
-    return _Uses(shuffles_remotely(conf), reads_kafka(conf))
+    return _Uses(service_of(conf) is not None, reads_kafka(conf))
 
 
 def _settings(text: str) -> Mapping[str, str]:
@@ -222,14 +235,7 @@ def _settings(text: str) -> Mapping[str, str]:
         return {}
 
 
-_SERVICES = ("celeborn", "uniffle", "rss", "s3shuffle")
 _CONNECTOR = "spark-sql-kafka"
-
-
-def shuffles_remotely(conf: Mapping[str, str]) -> bool:
-    """By the class names of Celeborn's, Uniffle's and the like's shuffle managers."""
-    named = (conf.get("spark.shuffle.manager", ""), conf.get("spark.shuffle.sort.io.plugin.class", ""))
-    return any(service in each.lower() for each in named for service in _SERVICES)
 
 
 def reads_kafka(conf: Mapping[str, str]) -> bool:

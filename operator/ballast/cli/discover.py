@@ -46,7 +46,11 @@ _BROKERS: Sequence[Mapping[str, str]] = (
     {"app.kubernetes.io/name": "kafka"},
     {"app": "kafka"},
 )
-"""Labels by which the usual installations of Kafka are known."""
+"""Labels that the usual installations of Kafka have. Pods that are no brokers have them, too: see `_brokers_of`."""
+_STRIMZI_CLUSTER = "strimzi.io/cluster"
+_STRIMZI_BROKER = "strimzi.io/broker-role"
+_STRIMZI_NAME = "strimzi.io/name"
+_INSTANCE = "app.kubernetes.io/instance"
 _STREAMING = f'__name__=~"{DRIVERS_NAME}",{BOUNDED}'
 _DRIVER = "namespace, pod, application_id"
 QUERIES = {
@@ -92,7 +96,8 @@ def discover(
     progress: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[APPLICATION=]FILE", help="StreamingQueryProgress as JSON, one a line: it names sources and sinks."
+            metavar="[APPLICATION=]FILE",
+            help="StreamingQueryProgress as JSON, one a line, or a driver's log: it names sources and sinks.",
         ),
     ] = None,
     prometheus: Annotated[
@@ -246,16 +251,33 @@ def _end(text: str) -> End:
 
 
 def _kafka(pods: Iterable[Json]) -> Iterator[End]:
-    """Those that are known by their labels, if they are in one namespace: any pod may have such labels."""
-    known = list(pods)
-    found = [
-        End(KAFKA, pod["metadata"].get("namespace") or "default", labels)
-        for labels in _BROKERS
-        for pod in known
-        if labels.items() <= _labels(pod).items()
-    ]
-    if len({end.namespace for end in found}) == 1:
-        yield found[0]
+    """Brokers that are known by their labels, if they are of one cluster: any pod may have such labels."""
+    found: dict[tuple[str, ...], End] = {}
+    for pod in pods:
+        labels = _brokers_of(_labels(pod))
+        if labels is not None:
+            namespace = pod["metadata"].get("namespace") or "default"
+            instance = "" if _STRIMZI_CLUSTER in labels else _labels(pod).get(_INSTANCE, "")
+            found.setdefault((namespace, instance, *labels.values()), End(KAFKA, namespace, labels))
+    clusters = {key[:2] if _STRIMZI_CLUSTER not in end.labels else key for key, end in found.items()}
+    if len(clusters) == 1:
+        yield next(iter(found.values()))
+
+
+def _brokers_of(labels: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Labels that the brokers of the pod's cluster share, and no other pod; None if it is no broker.
+
+    Strimzi labels controllers, its exporter and its operators like brokers, except for the role. Before it had node
+    pools, its brokers had no role, and were named after the cluster.
+    """
+    cluster = labels.get(_STRIMZI_CLUSTER)
+    if cluster is None:
+        return next((each for each in _BROKERS if each.items() <= labels.items()), None)
+    if labels.get(_STRIMZI_BROKER) == "true":
+        return {_STRIMZI_BROKER: "true", _STRIMZI_CLUSTER: cluster}
+    if _STRIMZI_BROKER not in labels and labels.get(_STRIMZI_NAME) == f"{cluster}-kafka":
+        return {_STRIMZI_NAME: f"{cluster}-kafka", _STRIMZI_CLUSTER: cluster}
+    return None
 
 
 def _queries(options: Sequence[str], found: Sequence[Application]) -> Iterator[tuple[str, Query]]:

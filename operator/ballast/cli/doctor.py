@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,7 +53,13 @@ def doctor(
     ] = None,
     filename: Annotated[
         str | None,
-        typer.Option("--filename", "-f", metavar="FILE", help="SparkApplications as YAML; - reads standard input."),
+        typer.Option(
+            "--filename", "-f", metavar="FILE", help="SparkApplications or SparkConnects; - reads standard input."
+        ),
+    ] = None,
+    spark_version: Annotated[
+        str | None,
+        typer.Option("--spark-version", metavar="X.Y", help="Spark's version. Default: what the file tells, or 4.3."),
     ] = None,
     limits: Annotated[
         str | None,
@@ -89,7 +96,7 @@ def doctor(
     Exit code 0: no error and no warning. 1: at least one. 2: wrong usage, or what is to be checked can't be read.
     """
     try:
-        submissions = _submissions(conf, spark_submit, filename)
+        submissions = _in_version(_submissions(conf, spark_submit, filename), spark_version)
         findings = [*_findings(submissions), *_of_limits(limits), *_of_pod(access, pod)]
         part = {"policy": policy, "topology": topology}
         given = [f"--{name}" for name, value in part.items() if value is not None]
@@ -107,20 +114,42 @@ def doctor(
 
 def _submissions(conf: str | None, command: str | None, filename: str | None) -> list[Submission]:
     """Raises BallastError for what can't be read."""
-    from ballast.doctor import submission as reading  # noqa: PLC0415 -- unused for --help
-
-    found = []
+    found: list[Submission] = []
     if conf is not None:
-        found.append(reading.from_properties(_text("--conf", conf), conf))
+        from ballast.doctor.command import from_properties  # noqa: PLC0415 -- as above
+
+        found.append(from_properties(_text("--conf", conf), conf))
     if command is not None:
+        from ballast.doctor.command import from_script  # noqa: PLC0415 -- loads a parser of shell scripts
+
         given = _is_file(command)
         text, source = (_text("--spark-submit", command), command) if given else (command, "spark-submit")
-        file = reading.properties_file(text)
-        defaults = None if file is None else reading.properties(_text("--properties-file", file))
-        found.append(reading.from_command(text, source, defaults=defaults))
+        found += from_script(text, source, _properties_file)
     if filename is not None:
-        found += reading.from_documents(_text("--filename", filename), filename)
+        from ballast.doctor.resources import from_documents  # noqa: PLC0415 -- as above
+
+        found += from_documents(_text("--filename", filename), filename)
     return found
+
+
+def _properties_file(name: str) -> Mapping[str, str] | None:
+    """None if it can't be read here: it may be in the image of the pod that submits."""
+    from ballast.doctor.submission import properties  # noqa: PLC0415 -- unused for --help
+
+    return properties(_text("--properties-file", name)) if _is_file(name) else None
+
+
+def _in_version(submissions: Sequence[Submission], text: str | None) -> Sequence[Submission]:
+    """Raises InvalidField for what is no version of Spark."""
+    if text is None:
+        return submissions
+    from ballast.doctor.spark_version import version_of  # noqa: PLC0415 -- unused for --help
+
+    version = version_of(text, "--spark-version")
+    if version is None or not submissions:
+        remedy = "write a number such as 3.5" if version is None else "name an application with it"
+        raise InvalidField("--spark-version", text, remedy)
+    return [replace(each, version=version) for each in submissions]
 
 
 def _findings(submissions: Sequence[Submission]) -> list[Finding]:
@@ -208,14 +237,58 @@ def _text(option: str, name: str) -> str:
 
 def _print(findings: Sequence[Finding], submissions: Sequence[Submission], output: Output, *, fix: bool) -> None:
     if fix:
-        from ballast.doctor.submission_checks import patch  # noqa: PLC0415 -- unused without --fix
+        from ballast.comment import comment  # noqa: PLC0415 -- unused without --fix
+        from ballast.doctor.submission_checks import patch  # noqa: PLC0415 -- as above
 
-        text = patch(findings, {each.source: each.form for each in submissions})
+        for each in submissions:
+            if each.passed:
+                typer.echo(comment(_reading(each)))
+        text = patch(findings, {each.source: each for each in submissions})
         typer.echo(text or "# no finding that a patch could remove")
     elif output.for_programs:
-        write({"findings": [_document(each) for each in findings]}, output)
+        write(
+            {"findings": [_document(each) for each in findings], "read": [_as_read(each) for each in submissions]},
+            output,
+        )
     else:
-        show(*[part for finding in findings for part in (_paragraph(finding), Text())], Text(_summary(findings)))
+        parts = [part for finding in findings for part in (_paragraph(finding), Text())]
+        read = [Text(_reading(each), overflow="fold") for each in submissions]
+        show(*parts, *read, Text(_summary(findings)))
+
+
+def _reading(app: Submission) -> str:
+    """What was read and what was passed over, in one line."""
+    count = len(app.conf) + len(app.unread)
+    version = f"Spark {app.spark} ({app.version.told_by})" if app.version else f"Spark {app.spark} is assumed"
+    passed = [each.what for each in app.passed]
+    parts = [f"read {count} setting{'' if count == 1 else 's'}", version, *_limits_of(app)]
+    if passed:
+        parts.append(f"passed over: {', '.join(passed)}")
+    return f"{app.source}: {'; '.join(parts)}"
+
+
+def _limits_of(app: Submission) -> list[str]:
+    """What could not be checked, and why."""
+    from ballast.doctor.foresight import TOPOLOGY_LABEL, master_of, runs_alone, workload_of  # noqa: PLC0415 -- as above
+
+    if runs_alone(app):
+        return [f"it runs in the driver alone ({master_of(app)}), so nothing about executors was checked"]
+    if workload_of(app) is None and TOPOLOGY_LABEL in app.executor_labels:
+        named = app.executor_labels[TOPOLOGY_LABEL]
+        return [f"what moves need was not checked, because SparkTopology {named} tells the workload"]
+    return []
+
+
+def _as_read(app: Submission) -> Mapping[str, Any]:
+    return {
+        "source": app.source,
+        "settings": len(app.conf) + len(app.unread),
+        "sparkVersion": str(app.spark),
+        "sparkVersionFrom": app.version.told_by if app.version else "assumed",
+        "unread": dict(app.unread),
+        "passedOver": [each.what for each in app.passed],
+        "notChecked": _limits_of(app),
+    }
 
 
 def _document(finding: Finding) -> Mapping[str, Any]:

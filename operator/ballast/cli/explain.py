@@ -30,7 +30,7 @@ from ballast.cli.source import (
     source,
 )
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
-from ballast.model import Node, Scope
+from ballast.model import Node, Phase, Scope
 from ballast.moves.eligibility import pressure_words
 from ballast.planner.capacity import ADVICE, UNEVEN_REMEDIES, Capacities, UnknownTopologyError, capacities
 from ballast.planner.explanation import Alternative, End, Explanation, UnknownExecutorError
@@ -111,6 +111,9 @@ def explain(
 def _executor(seen: Seen, pod: str, namespace: str | None, form: Format) -> Answer:
     situation, key = located(seen, pod, namespace)
     found = explanation(situation.snapshot, situation.policy, situation.memory, situation.now, executor=key)
+    refused = seen.refused.get(key.partition("/")[0])
+    if refused is not None and found.phase == Phase.GATED.value:
+        found = replace(found, grounds=(*found.grounds, refused))
     return Answer(
         lambda: explanation_report(found, situation, form),
         lambda: explanation_document(found),

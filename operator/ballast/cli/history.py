@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ballast.cli.access import address
+from ballast.cli.matchers import MatcherOption, matchers
 from ballast.cli.output import console
 from ballast.cli.source import SYSTEM_NAMESPACE
 from ballast.cli.spark import progress, with_spark
@@ -61,6 +62,7 @@ def history(
         str, typer.Option(help="How old samples are when all of them are there.", metavar="DURATION")
     ] = "5m",
     preset: Annotated[Preset, typer.Option(help="How Prometheus is set up.")] = Preset.KUBE_PROMETHEUS_STACK,
+    matcher: MatcherOption = None,
     pool: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,6 +106,7 @@ def history(
             window_ms=_span_ms(window, field="--window", least="5s", most="1h"),
             operator=_namespace(operator_namespace),
             pools=_pools(pool),
+            matchers=matchers(matcher),
         )
         now_ms = time.time_ns() // 1_000_000
         wanted = _range(first, last, back=back, now_ms=now_ms, delay_ms=span_ms(delay, field="--delay"))

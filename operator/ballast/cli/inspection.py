@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api import labels as selectors
 from ballast.api.labels import LabelSelector, Requirement
-from ballast.controller.metrics_reader import MetricsReader
+from ballast.cli.source import resting_words
+from ballast.controller.metrics_reader import MetricsReader, queries_of_policy
 from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod
 from ballast.errors import BallastError
 from ballast.http_date import stamp_ahead_seconds
 from ballast.kube import kinds, names
+from ballast.kube.actions import release_patch
 from ballast.kube.client import Client
 from ballast.kube.document import JSON, seconds
-from ballast.kube.errors import Forbidden, KubeError, NotFound
+from ballast.kube.errors import Conflict, Denied, Forbidden, Invalid, KubeError, NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import Query, read_list
-from ballast.model import PlacementMode
-from ballast.prometheus import Answer, queries, settled
-from ballast.prometheus.series import by_node
+from ballast.kube.pods import held as held_by_us
+from ballast.model import Levels, Pin, Placement, PlacementMode
+from ballast.prometheus import SOURCES, Ambiguity, settled
+from ballast.prometheus.ambiguity import doubled
+from ballast.prometheus.series import ValueByKey, by_node
 
 T = TypeVar("T")
 _OURS = "app.kubernetes.io/name=ballast"
@@ -90,7 +94,8 @@ class _Inspection:
         pods = self._list(Query(kinds.POD, labels="spark-role in (driver,executor)", metadata_only=True), _spark_pod)
         executors = tuple(pod for pod in pods if pod.labels["spark-role"] == "executor")
         namespaces = dict(self._list(Query(kinds.NAMESPACE, metadata_only=True), _labels))
-        server_ahead_seconds, gated = self._gated(namespaces, policies, topologies)
+        enforced = self._enforced(namespaces, policies, topologies)
+        server_ahead_seconds, gated = self._gated(enforced)
         nodes, raw = self._nodes(server_ahead_seconds)
         return Cluster(
             server=server,
@@ -104,6 +109,8 @@ class _Inspection:
             executors=executors,
             budgets=tuple(self._list(Query(kinds.DISRUPTION_BUDGET), _budget)),
             gated=gated,
+            refused=self._refused(enforced, executors),
+            resting=self._resting(),
             metrics=self._metrics(policies, nodes, raw, executors=bool(executors)),
             deschedulers=tuple(self._deschedulers()),
             node_pools=self._node_pools() if any(_NODE_POOL_LABEL in node.labels for node in nodes) else {},
@@ -214,20 +221,26 @@ class _Inspection:
             else:
                 yield f"{right} in all namespaces"
 
-    def _gated(
-        self,
+    @staticmethod
+    def _enforced(
         namespaces: Mapping[str, Mapping[str, str]],
         policies: Sequence[BalancingPolicy],
         topologies: Sequence[SparkTopology],
-    ) -> tuple[float, dict[str, bool]]:
-        """How far the API server's clock is ahead, by a pod's timestamp; by namespace, whether executors are gated."""
+    ) -> list[str]:
+        """Namespaces where placement is enforced for executors that opted in."""
         enforcing = [each.spec for each in policies if each.spec.placement.mode.value == PlacementMode.ENFORCE.value]
         declared = {topology.metadata.namespace for topology in topologies}
+        return [
+            name
+            for name, labels in namespaces.items()
+            if (name in declared or labels.get(names.GATE_CHOICE) == "enabled")
+            and any(spec.namespace_selector.matches(labels) for spec in enforcing)
+        ]
+
+    def _gated(self, namespaces: Iterable[str]) -> tuple[float, dict[str, bool]]:
+        """How far the API server's clock is ahead, by a pod's timestamp; by namespace, whether executors are gated."""
         ahead_seconds, gated = 0.0, {}
-        for name, labels in namespaces.items():
-            opted_in = name in declared or labels.get(names.GATE_CHOICE) == "enabled"
-            if not opted_in or not any(spec.namespace_selector.matches(labels) for spec in enforcing):
-                continue
+        for name in namespaces:
             asked_at = time.time()
             try:
                 pod = self._client.create_dry(kinds.POD, _probe(), namespace=name)
@@ -238,6 +251,39 @@ class _Inspection:
             created = seconds(pod["metadata"]["creationTimestamp"]) or 0.0
             ahead_seconds = stamp_ahead_seconds(created, asked_at=asked_at, answered_at=time.time())
         return ahead_seconds, gated
+
+    def _refused(self, namespaces: Iterable[str], executors: Sequence[SparkPod]) -> dict[str, str]:
+        """By namespace, why the update that releases an executor would be refused. One executor stands for all."""
+        found = {}
+        for namespace in namespaces:
+            pod = next((each.name for each in executors if each.namespace == namespace), None)
+            if pod is not None and (why := self._refusal(namespace, pod)):
+                found[namespace] = why
+        return found
+
+    def _refusal(self, namespace: str, name: str) -> str | None:
+        """An update that changes nothing passes admission, too, where the executor is not gated any more."""
+        try:
+            before = self._client.get(kinds.POD, name, namespace=namespace)
+            held = held_by_us(before)
+            as_it_is = Placement(name, before["metadata"]["uid"], None, (), Pin.NONE)
+            patch: JSON | list[JSON] = {} if held is None else release_patch(held, as_it_is, Levels(())).operations
+            after = self._client.patch_dry(kinds.POD, name, patch, namespace=namespace)
+        except (NotFound, Conflict):
+            return None
+        except (Denied, Invalid) as error:
+            return f"{name}, with the API server's dry run: {error.message}."
+        except KubeError as error:
+            self._unread[f"a release in namespace {namespace}"] = str(error)
+            return None
+        added = sorted({*_metadata_added(before, after), *_spec_changed(before, after)})
+        if not added:
+            return None
+        return f"An update of {name} with the API server's dry run changes more than was asked for: {', '.join(added)}."
+
+    def _resting(self) -> dict[str, str]:
+        switches = self._list(Query(kinds.GATE_SWITCH), lambda item: item, may_be_unknown=True)
+        return resting_words(switches, time.time())
 
     def _nodes(self, server_ahead_seconds: float) -> tuple[list[Node], dict[str, str]]:
         """And their names by internal address."""
@@ -274,7 +320,7 @@ class _Inspection:
             # An address with a password is refused, and must not be shown.
             url = server.url.rpartition("@")[2]
             pool = [node.name for node in nodes if policy.spec.node_selector.matches(node.labels)]
-            asked = queries(spec.preset, spec.advanced.queries.to_dict())
+            asked = queries_of_policy(spec)
             try:
                 client = figures.server(policy.metadata.name, server)
             except BallastError as error:
@@ -284,11 +330,22 @@ class _Inspection:
             if not answers:
                 found[policy.metadata.name] = Metrics(url=url, problem=next(iter(failures.values()), "no query"))
                 continue
-            empty = [name for name, each in answers.items() if name.startswith("executor") and not each.series]
+            vectors = {name: answer.series for name, answer in answers.items()}
+            shares = {
+                signal: by_node(vectors[signal], addresses, doubled(vectors, signal, asked.sources))
+                for signal in vectors
+                if signal.startswith("node") and signal not in SOURCES
+            }
+            empty = [
+                name
+                for name, series in vectors.items()
+                if name.startswith("executor") and name not in SOURCES and not series
+            ]
             found[policy.metadata.name] = Metrics(
                 url=url,
                 failures=failures,
-                without=_without(answers, pool, addresses, max_age_seconds=spec.max_age.seconds),
+                without=_without(shares, pool, max_age_seconds=spec.max_age.seconds),
+                ambiguous=ambiguity.found if (ambiguity := Ambiguity.among(shares, {}, known=pool)) else "",
                 empty=tuple(empty) if executors else (),
             )
         figures.close()
@@ -296,19 +353,31 @@ class _Inspection:
 
 
 def _without(
-    answers: Mapping[str, Answer], pool: Sequence[str], addresses: Mapping[str, str], *, max_age_seconds: float
+    figures: Mapping[str, ValueByKey], pool: Sequence[str], *, max_age_seconds: float
 ) -> dict[str, tuple[str, ...]]:
-    """By signal the nodes for which it has no value, or an old one."""
-    known = {
-        signal: by_node(answer.series, addresses).values
-        for signal, answer in answers.items()
-        if signal.startswith("node")
+    """By signal the nodes for which it has no value, or an old one. Several sources are another finding."""
+    known = {signal: found.values for signal, found in figures.items()}
+    missing = {
+        signal: [name for name in pool if name not in found.values and name not in found.doubled]
+        for signal, found in figures.items()
     }
-    missing = {signal: [name for name in pool if name not in values] for signal, values in known.items()}
     old = [name for name in pool if known.get("nodeAge", {}).get(name, 0.0) > max_age_seconds]
     if old:
         missing["nodeAge"] = [*missing["nodeAge"], *old]
     return {signal: tuple(nodes) for signal, nodes in missing.items() if nodes}
+
+
+def _metadata_added(before: JSON, after: JSON) -> Iterator[str]:
+    for part in ("labels", "annotations"):
+        known = before["metadata"].get(part) or {}
+        for key, value in (after["metadata"].get(part) or {}).items():
+            if known.get(key) != value:
+                yield f"{part[:-1]} {key}"
+
+
+def _spec_changed(before: JSON, after: JSON) -> Iterator[str]:
+    fields = (before["spec"].keys() | after["spec"].keys()) - {"schedulingGates"}
+    return (f"spec.{each}" for each in fields if before["spec"].get(each) != after["spec"].get(each))
 
 
 def _conditions(policy: JSON) -> tuple[str, str]:
@@ -343,7 +412,13 @@ def _probe() -> JSON:
 
 def _spark_pod(item: JSON) -> SparkPod:
     metadata = item["metadata"]
-    return SparkPod(metadata["namespace"], metadata["name"], metadata["labels"], metadata.get("annotations") or {})
+    return SparkPod(
+        metadata["namespace"],
+        metadata["name"],
+        metadata["labels"],
+        metadata.get("annotations") or {},
+        tuple(metadata.get("finalizers") or ()),
+    )
 
 
 def _budget(item: JSON) -> Budget:

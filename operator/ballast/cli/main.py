@@ -26,6 +26,8 @@ COMMANDS = {
     "explain": "Explain why an executor is where it is, how busy a topology is, or what a policy sets.",
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
     "approve": "Approve proposed moves.",
+    "stop": "Stop policies: nothing is gated, placed or moved.",
+    "start": "Start stopped policies again.",
     "simulate": "Run a described load under policies, and compare them.",
     "discover": "Propose a SparkTopology for what runs, as YAML to review.",
     "report": "Show what the shuffle of running applications costs, and what placing would save.",
@@ -44,8 +46,8 @@ COMMANDS = {
 COLUMNS are there where it prints tables, COMMAND where the command has its own class.
 """
 
-_MODULES = {"report": "applications"}
-"""`ballast.cli.report` is what commands print."""
+_MODULES = {"report": "applications", "start": "stop"}
+"""`ballast.cli.report` is what commands print; two commands that undo each other share a module."""
 
 _EXAMPLES = ("kubectl ballast status", "kubectl ballast plan -o yaml", "ballast plan -f snapshot.yaml")
 _EXIT_CODES = (

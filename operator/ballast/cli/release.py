@@ -14,7 +14,7 @@ from ballast.controller.other_releases import acting_instead
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.fairness import in_turn
 from ballast.kube import kinds
-from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
+from ballast.kube.actions import Changed, Deleted, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection
@@ -63,6 +63,9 @@ def release(
         str | None,
         typer.Option(help="Do nothing unless Helm created this Job, in the operator's namespace.", metavar="JOB"),
     ] = None,
+    unless_led: Annotated[
+        bool, typer.Option("--unless-led", help="With --stale: do nothing while an operator leads.")
+    ] = False,
     access: Access = ANYHOW,
 ) -> None:
     """Release executors that Ballast's gate holds, as they are: kube-scheduler places them.
@@ -75,6 +78,8 @@ def release(
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")
+    if unless_led and not stale:
+        raise typer.BadParameter("it goes with --stale", param_hint="--unless-led")
     connection = access.connect()
     client = access.client(connection)
     try:
@@ -83,7 +88,7 @@ def release(
             return
         clock = _server_clock(connection, access)
         switch = Switch(client, name=name, identity="ballast-release", clock=clock, monotonic=time.monotonic)
-        gates = StaleGates(client, clock=clock)
+        gates = StaleGates(client, clock=clock, rest=switch.rest)
         if everybody:
             # Asked before the switch is turned off: of two that are on, one acts.
             other = _acting_instead(client, name)
@@ -103,6 +108,9 @@ def release(
             other = _acting_instead(client, name)
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
             outcomes = gates.release(older_than_seconds=0.0 if other is None else STALE_AFTER_SECONDS)
+        elif unless_led:
+            typer.echo("an operator leads: nothing to do")
+            return
         else:
             is_off, outcomes = True, gates.release(older_than_seconds=STALE_AFTER_SECONDS)
     finally:
@@ -134,14 +142,14 @@ def _acting_instead(client: Client, name: str) -> str | None:
         return None
 
 
-def _release_all(gates: StaleGates) -> dict[str, ReleaseOutcome]:
+def _release_all(gates: StaleGates) -> dict[str, ReleaseOutcome | Deleted]:
     first = gates.release_all()
     time.sleep(_PROPAGATION_SECONDS)
     # This also retries the executors that could not be released at first.
-    return {pod: each for pod, each in first.items() if isinstance(each, Released)} | gates.release_all()
+    return {pod: each for pod, each in first.items() if isinstance(each, Released | Deleted)} | gates.release_all()
 
 
-def _release_left_by(other: str, gates: StaleGates) -> dict[str, ReleaseOutcome]:
+def _release_left_by(other: str, gates: StaleGates) -> dict[str, ReleaseOutcome | Deleted]:
     """Release those executors that the other release of Ballast does not. Pods do not show which one gated them."""
     typer.echo(
         f"the Ballast release {other} acts in this cluster, and has {_OTHERS_SECONDS:.0f} s to place its executors; "
@@ -195,11 +203,14 @@ def _turned_off(switch: Switch, reason: str, words: str) -> bool:
     return True
 
 
-def _tell(outcomes: Mapping[str, ReleaseOutcome]) -> None:
+def _tell(outcomes: Mapping[str, ReleaseOutcome | Deleted]) -> None:
     """Of very many that are still gated, some are named: a user's webhook may refuse the release of thousands."""
     left = gated(outcomes)
     released = sum(isinstance(outcome, Released) for outcome in outcomes.values())
-    typer.echo(f"released {released} of {released + len(left)} executors")
+    deleted = sum(isinstance(outcome, Deleted) for outcome in outcomes.values())
+    typer.echo(f"released {released} of {released + len(left) + deleted} executors")
+    if deleted:
+        typer.echo(f"deleted {deleted} whose release is refused: their successors are not gated")
     told = in_turn(left.items(), namespace=lambda each: each[0].partition("/")[0])[:MOST_NAMED]
     for pod, why in told:
         typer.echo(f"{pod} is still gated: {why[:_LONGEST_REASON_CHARACTERS]}", err=True)
@@ -210,6 +221,6 @@ def _tell(outcomes: Mapping[str, ReleaseOutcome]) -> None:
         raise typer.Exit(1)
 
 
-def gated(outcomes: Mapping[str, ReleaseOutcome]) -> dict[str, str]:
+def gated(outcomes: Mapping[str, ReleaseOutcome | Deleted]) -> dict[str, str]:
     """Which were not released, and why. A pod that is gone needs no release."""
     return {pod: outcome.detail for pod, outcome in outcomes.items() if isinstance(outcome, Changed | Refused)}

@@ -54,7 +54,10 @@ def size(
     ] = None,
     progress: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="StreamingQueryProgress as JSON, one a line; of batches of several sizes."),
+        typer.Option(
+            metavar="FILE",
+            help="StreamingQueryProgress as JSON, one a line, or a driver's log; of batches of several sizes.",
+        ),
     ] = None,
     event_log: Annotated[
         Path | None, typer.Option("--event-log", metavar="FILE|DIR", help="Spark's event log, also of a batch job.")

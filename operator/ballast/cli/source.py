@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,7 @@ from ballast.model import ConditionReason, PlacementMode
 if TYPE_CHECKING:
     from ballast.controller.viewer import View
     from ballast.kube.client import Client
+    from ballast.kube.document import JSON
 
 
 class NotThatPolicyError(BallastError):
@@ -100,6 +101,8 @@ class Seen:
     only_namespace: str | None = None
     """Whose topologies and moves are shown; None shows those of all."""
     from_file: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """By namespace, why gating rests there: releases are refused."""
     operator_runs: bool | None = None
     """Whether its lease is held; None for a file, or where leases may not be read."""
     system_namespace: str = SYSTEM_NAMESPACE
@@ -134,13 +137,16 @@ def _cluster(where: Where) -> Iterator[Look]:
             error.add_note(FIRST_POLICY)
             raise
         situations = tuple(Situation(seen.policy, seen.memory, seen.snapshot) for seen in view.contexts)
+        switches = _switches(client)
+        refused = resting_words(switches, time.time())
         runs = _operator_runs(client, where.system_namespace)
         return Seen(
             situations,
-            (*view.problems, *_switched_off(client, situations)),
+            (*view.problems, *_stopped(view), *_switched_off(switches, situations), *sorted(refused.values())),
             connection.namespace,
             view,
             operator_runs=runs,
+            refused=refused,
             system_namespace=where.system_namespace,
         )
 
@@ -163,22 +169,43 @@ def _operator_runs(client: Client, namespace: str) -> bool | None:
         return None
 
 
-def _switched_off(client: Client, situations: Sequence[Situation]) -> list[str]:
+def _stopped(view: View) -> list[str]:
+    names = [each.name for each in view.contexts if each.read.resource.spec.stopped]
+    return [
+        f"BalancingPolicy {name} is stopped, so it gates, places and moves nothing: kubectl ballast start"
+        for name in names
+    ]
+
+
+def _switches(client: Client) -> list[JSON]:
+    """None where they may not be read, or there is no such kind."""
+    from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.errors import Forbidden, NotFound  # noqa: PLC0415 -- as above
+    from ballast.kube.objects import Query, read_list  # noqa: PLC0415 -- as above
+
+    try:
+        return read_list(client, Query(kinds.GATE_SWITCH), lambda found: found).items
+    except (Forbidden, NotFound):
+        return []
+
+
+def resting_words(switches: Iterable[JSON], now: float) -> dict[str, str]:
+    """By namespace, why executors are not gated for now."""
+    from ballast.controller.breaker import lasting, refused_words, rests_of  # noqa: PLC0415 -- unused for a file
+
+    rests = [rest for each in switches for rest in rests_of(each.get("status") or {})]
+    return {name: refused_words(rest) for name, rest in lasting(rests, now).items()}
+
+
+def _switched_off(switches: Sequence[JSON], situations: Sequence[Situation]) -> list[str]:
     """Gate switches that stay off although a policy enforces placement.
 
     None where a release acts: an uninstallation of another one leaves its switch behind.
     """
     from ballast.controller.switch import LEADING, UNINSTALLED  # noqa: PLC0415 -- slow to load, unused for a file
-    from ballast.kube import kinds  # noqa: PLC0415 -- as above
-    from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
-    from ballast.kube.objects import Query, read_list  # noqa: PLC0415 -- as above
 
     enforcing = [each.policy.name for each in situations if each.policy.placement.mode is PlacementMode.ENFORCE]
     if not enforcing:
-        return []
-    try:
-        switches = read_list(client, Query(kinds.GATE_SWITCH), lambda found: found).items
-    except Forbidden:
         return []
     reasons = {s["metadata"]["name"]: (s.get("status") or {}).get("reason") for s in switches}
     off = [] if LEADING in reasons.values() else [name for name, reason in reasons.items() if reason == UNINSTALLED]

@@ -48,8 +48,10 @@ meanwhile, and a user may create thousands that find no room.
 _LONGEST_REASON_CHARACTERS = 300
 """A namespace's webhook may answer anything."""
 
-_REFUSED_SECONDS = 600.0
-"""Until nominations are tried again after all of a set were refused, as they are where the right is missing."""
+_REFUSED_SECONDS = 30.0
+"""Until nominations are tried again after all of a set were refused, as they are where the right is missing. No longer:
+after an API server restart it refuses them, too.
+"""
 
 _Done = tuple[actions.Release, actions.ReleaseOutcome]
 
@@ -81,8 +83,11 @@ class Actuator:
         self._closed: dict[str, tuple[float, str]] = {}
         """Namespaces in which no move could be created: until when none is tried again (monotonic), and why."""
 
-    def release(self, context: Context, plan: Plan) -> None:
-        """Release placed executors at once; then those without a place, so that they don't take the others' room."""
+    def release(self, context: Context, plan: Plan) -> int:
+        """Release placed executors at once; then those without a place, so that they don't take the others' room.
+
+        Returns how many of them our gate still holds.
+        """
         found = self._backoff.due(
             order for placement in plan.placements if (order := _order(placement, context)) is not None
         )
@@ -107,6 +112,7 @@ class Actuator:
         ]
         self._telemetry.count_unplaced(context.name, logs.note_releases(context.name, noted))
         self._report(context, orders, outcomes)
+        return len(plan.placements) - sum(isinstance(each, actions.Released | actions.Vanished) for each in outcomes)
 
     def _nominated(self, context: Context, orders: list[actions.Release]) -> list[actions.Release]:
         """Nominate those of them that are to be, all before any is released; the orders as they are to be done then."""

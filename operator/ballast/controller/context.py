@@ -138,8 +138,7 @@ class Context:
     def _drivers(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
         found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
         for pod in self.objects.lists.pods:
-            application = pod.labels.get(names.SPARK_APPLICATION)
-            if pod.is_driver and application is not None:
+            for application in pod.driven:
                 found[pod.namespace, application].append(pod)
         return found
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
-from ballast.kube import names
 from ballast.kube.pods import Pod
 
 _MOST_REPORTS = 10_000
@@ -77,9 +76,8 @@ class Failures:
         for report in reported:
             failed[report.application].add(report.executor)
         for pod in pods:
-            application = _application(pod)
-            if application is not None and not (pod.is_driver and pod.ended):
-                there.add(application)
+            if not (pod.is_driver and pod.ended):
+                there.update(_applications(pod))
             found = failure(pod)
             if found is not None:
                 failed[found.application].add(found.executor)
@@ -129,16 +127,14 @@ class FailureReports:
 
 def failure(pod: Pod) -> Failure | None:
     """Of an executor that ended in failure, and was not deleted before."""
-    application = _application(pod)
-    if pod.executor is None or application is None or pod.status_phase != "Failed" or pod.leaving:
+    if pod.executor is None or not pod.failed or pod.leaving:
         return None
     executor = pod.executor.executor_id
     known = executor.isascii() and executor.isdecimal() and int(executor) <= LARGEST_ID
-    return Failure(application, int(executor)) if known else None
+    return Failure((pod.namespace, pod.executor.application), int(executor)) if known else None
 
 
-def _application(pod: Pod) -> Application | None:
-    """None for a pod that is neither an executor nor a driver."""
-    if pod.executor is None and not pod.is_driver:
-        return None
-    return pod.namespace, pod.labels.get(names.SPARK_APPLICATION) or ""
+def _applications(pod: Pod) -> list[Application]:
+    """None of a pod that is neither an executor nor a driver."""
+    names = pod.driven if pod.executor is None else (pod.executor.application,)
+    return [(pod.namespace, name) for name in names]

@@ -115,6 +115,8 @@ _ROTATION_SECONDS = 3.0
 """How often the files of the authority and of our certificate are compared with those that kopf logged in with."""
 _STEADY_SECONDS = 60.0
 """After running for so long, kopf is started again without a growing pause."""
+_INACTIVITY_SECONDS = 90.0
+"""Without any event, until kopf opens a watch again."""
 _LISTED_AT_ONCE = 10
 """Kopf takes a page as a whole, and one object of a user's may take 20 MiB once it is read."""
 _LONGEST_ANSWER_BYTES = 16 << 20
@@ -274,6 +276,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.networking.connect_timeout = 10
     settings.networking.error_backoffs = _OUTAGE_BACKOFFS_SECONDS
     settings.watching.server_timeout = 300
+    # The API server sends idle kinds a bookmark every minute: a watch that is silent for longer is broken.
+    settings.watching.inactivity_timeout = _INACTIVITY_SECONDS
     settings.watching.chunk_size = _LISTED_AT_ONCE
     return settings
 

@@ -7,7 +7,6 @@ plan), executors are still released as near to each other as can be worked out i
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from ballast.api import BalancingPolicy
 from ballast.controller import logs
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
-from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
+from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock, Rests, refused
 from ballast.controller.quarantine import Quarantine, logged
 from ballast.kube import actions, nomination
 from ballast.kube.bulkhead import Bulkhead
@@ -30,9 +29,6 @@ from ballast.planner.release import fair_part, stands_aside
 from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
-_STUCK_SECONDS = 60.0
-"""Until an executor is deleted whose release Ballast's own admission policy refuses."""
-_OWN_FENCE = re.compile(r" is forbidden: ValidatingAdmissionPolicy '[^']*-patch' .* denied request: Ballast ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ class Overdue:
 
 
 class GateTimeout:
-    """`gated`: the pods that our gate is in. `places`: a quick answer for them.
+    """`gated`: the pods that our gate is in. `places`: a quick answer for them. `rest`: as `Switch.rest`.
 
     `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
     """
@@ -78,8 +74,9 @@ class GateTimeout:
         places: Places,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
+        rest: Rests = lambda _: {},
     ) -> None:
-        self._client, self._gated, self._places, self._clock = client, gated, places, clock
+        self._client, self._gated, self._places, self._clock, self._rest = client, gated, places, clock, rest
         self._gates = GateClock()
         self._backoff, self._bulkhead = ReleaseBackoff(monotonic), Bulkhead(client.connections)
 
@@ -117,37 +114,20 @@ class GateTimeout:
                 else actions.release_many(self._client, orders, levels)
             )
             self._backoff.note(orders, outcomes)
-            self._delete_stuck(orders, outcomes)
             done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
         policies = {uid: place.policy for uid, place in placed.items()}
         _log(done, policies)
+        self._replace_refused(pods, {each.order.uid: each.outcome for each in done})
         return _summary(done, policies)
 
-    def _delete_stuck(self, orders: Sequence[actions.Release], outcomes: Sequence[actions.ReleaseOutcome]) -> None:
-        """Delete executors whose release Ballast's own admission policy refuses, so that Spark creates others.
+    def _replace_refused(self, pods: Sequence[Pod], outcomes: Mapping[str, actions.ReleaseOutcome]) -> None:
+        """Gate no more executors where releases are refused, and delete those that wait, so that Spark creates others.
 
-        That policy sees a pod as the cluster's mutating webhooks and policies leave it. One that is newer than the pod
-        changes it in the same request, and the next executor at its creation.
+        `outcomes`: of releases, by uid.
         """
-        now = self._clock()
-        since = self._gates.alone_since
-        stuck = [
-            order
-            for order, outcome in zip(orders, outcomes, strict=True)
-            if isinstance(outcome, actions.Refused)
-            and _OWN_FENCE.search(outcome.detail)
-            and now - (since.get(order.uid) or now) >= _STUCK_SECONDS
-        ]
-        deleted = self._bulkhead.map(
-            lambda order: actions.delete_unscheduled(
-                self._client, namespace=order.namespace, name=order.name, uid=order.uid
-            ),
-            stuck,
-            key=lambda order: f"delete {order.uid}",
-            namespace=lambda order: order.namespace,
-        )
-        for order, outcome in zip(stuck, deleted, strict=True):
-            logs.note_done(logs.Line.DELETED, "", move="", executor=order.placement.executor, outcome=outcome)
+        stuck = refused(pods, outcomes, self._rest)
+        for pod, outcome in actions.delete_gated_many(self._client, self._bulkhead, stuck):
+            logs.note_done(logs.Line.DELETED, "", move="", executor=pod.key, outcome=outcome)
 
     def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
         """Clear the nominations that a crash before the release has left.

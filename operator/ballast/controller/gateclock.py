@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ballast.kube import actions, kinds, names
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import Pod, PodReader
@@ -18,6 +19,11 @@ from ballast.model import Levels, Pin, Placement, Reason
 
 STALE_AFTER_SECONDS = 11.5
 """A little more than the longest gate timeout: by then the leader should have released the pod."""
+_NOTICED_SECONDS = 5.0
+"""Until every API server surely sees a change of the gate switch; pods are stamped with whole seconds."""
+
+Rests = Callable[[Mapping[str, str]], Mapping[str, float]]
+"""Takes namespaces out of the gate switch, as `Switch.rest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +48,41 @@ class GateClock:
         return now if since is None else min(since, now)
 
 
+def refused(pods: Iterable[Pod], outcomes: Mapping[str, actions.ReleaseOutcome], rest: Rests) -> list[Pod]:
+    """The executors to delete, so that Spark creates others, which nothing gates: their releases were refused.
+
+    `outcomes`: of the releases, by uid. An executor that was created after its namespace has been taken out of the
+    switch has the gate from a pod template. So would its successors: it is tried again, and not deleted.
+    """
+    stuck = [(pod, outcome) for pod in pods if _is_refused(outcome := outcomes.get(pod.uid)) and _replaceable(pod)]
+    if not stuck:
+        return []
+    resting = rest({pod.namespace: outcome.detail for pod, outcome in stuck if isinstance(outcome, actions.Refused)})
+    return [
+        pod
+        for pod, _ in stuck
+        if pod.namespace in resting and pod.created_at < resting[pod.namespace] + _NOTICED_SECONDS
+    ]
+
+
+def _is_refused(outcome: actions.ReleaseOutcome | None) -> bool:
+    """Refused because of this pod or of what was to be written: not for want of a right, or by a broken API server."""
+    return isinstance(outcome, actions.Refused) and not outcome.forbidden and (outcome.unacceptable or outcome.lasting)
+
+
+def _replaceable(pod: Pod) -> bool:
+    return pod.executor is not None and not pod.executor.opted_out and pod.gates == (names.GATE,)
+
+
 class StaleGates:
     """Releases, as they are, pods that wait longer than the longest gate timeout.
 
     A pod that is no executor is not made to wait at all: our gate came with a template that it shares.
     """
 
-    def __init__(self, client: Client, *, clock: Callable[[], float]) -> None:
-        self._client, self._clock = client, clock
+    def __init__(self, client: Client, *, clock: Callable[[], float], rest: Rests = lambda _: {}) -> None:
+        """`rest`: as `Switch.rest`."""
+        self._client, self._clock, self._rest = client, clock, rest
         self._reader = PodReader()
         self._gates = GateClock()
 
@@ -61,7 +94,7 @@ class StaleGates:
         self._gates = self._gates.after(pods, self._clock())
         return pods
 
-    def release(self, *, older_than_seconds: float) -> dict[str, actions.ReleaseOutcome]:
+    def release(self, *, older_than_seconds: float) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
         """Release those whose last gate has been ours for so long, and those that are no executors.
 
         Returns the outcomes by pod (`namespace/name`).
@@ -71,14 +104,24 @@ class StaleGates:
             pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds
         )
 
-    def release_all(self) -> dict[str, actions.ReleaseOutcome]:
+    def release_all(self) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
         """The same for all pods, also those with other gates: Ballast's gate is removed, the others stay."""
         return self._released(self.look())
 
-    def _released(self, pods: Iterable[Pod]) -> dict[str, actions.ReleaseOutcome]:
+    def _released(self, pods: Iterable[Pod]) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
+        """Executors whose release is refused are deleted once nothing gates their successors."""
+        pods = list(pods)
         orders = [order for pod in pods if (order := _order(pod))]
         outcomes = actions.release_many(self._client, orders, Levels(()))
-        return {f"{order.namespace}/{order.name}": outcome for order, outcome in zip(orders, outcomes, strict=True)}
+        found: dict[str, actions.ReleaseOutcome | actions.Deleted] = {
+            f"{order.namespace}/{order.name}": outcome for order, outcome in zip(orders, outcomes, strict=True)
+        }
+        by_uid = {order.uid: outcome for order, outcome in zip(orders, outcomes, strict=True)}
+        stuck = refused(pods, by_uid, self._rest)
+        for pod, outcome in actions.delete_gated_many(self._client, Bulkhead(self._client.connections), stuck):
+            if isinstance(outcome, actions.Deleted | actions.Vanished):
+                found[pod.key] = outcome
+        return found
 
     def _waited(self, pod: Pod, now: float) -> float:
         since = self._gates.alone_since.get(pod.uid)

@@ -1,4 +1,4 @@
-"""What the operator decides and does, one structured line each in the log. docs/logs.md lists them.
+"""What the operator decides and does, one structured line each in the log. docs/observability.md lists them.
 
 A line has the stable word of its kind as `event`, and the keys of that kind.
 """
@@ -121,7 +121,7 @@ def note_releases(policy: str, releases: Iterable[Outcome]) -> list[str]:
 
 def _has_place(placement: Placement, outcome: actions.Released) -> bool:
     """By preference alone, too, where the policy or the pod wants no more than that."""
-    preferred = placement.node is not None and outcome.reason is None
+    preferred = placement.node is not None and outcome.reason in (None, placement.reason)
     return (preferred or outcome.pin is not Pin.NONE) and placement.reason is not Reason.POOL_FULL
 
 

@@ -16,7 +16,7 @@ from ballast.controller.ends import Rates
 from ballast.controller.membership import key_of, namespace_of
 from ballast.errors import BallastError
 from ballast.fairness import in_turn, lots
-from ballast.kube import kinds, names
+from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import Forbidden, KubeError
 from ballast.kube.nodes import NodeFacts
@@ -24,10 +24,13 @@ from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, MetricsHealth
 from ballast.prometheus import (
     MOST_VALUES,
+    Ambiguity,
     Endpoint,
     ExecutorFrame,
+    Jobs,
     NodeFrame,
     Prometheus,
+    PrometheusError,
     Queries,
     Reading,
     clock_ahead_seconds,
@@ -42,6 +45,8 @@ NOT_CONFIGURED = MetricsHealth(
 )
 MOST_QUERIES = 5_000
 """Of topologies, in one pass: a namespace may have 100 000."""
+_SOURCES_SHOWN = 5
+"""Of a value with several sources, the labels of so many are compared."""
 _VALUES_OF_EACH = 20
 """In addition to MOST_VALUES, for each node and pod that a reading is about."""
 
@@ -82,8 +87,7 @@ class MetricsReader:
             return Reading(
                 health=MetricsHealth(available=False, reason=ConditionReason.SECRET_NOT_READ, message=str(error))
             )
-        preset = queries(spec.preset, spec.advanced.queries.to_dict())
-        wanted = Queries({**self._more.by_signal, **preset.by_signal})
+        wanted = queries_of_policy(spec).with_more(self._more)
         at, most_values = settled(now), MOST_VALUES + _VALUES_OF_EACH * (len(nodes) + len(pods))
         answers, failures = server.ask(wanted, spec.window.seconds, at=at, most_values=most_values)
         found = reading(
@@ -93,7 +97,12 @@ class MetricsReader:
             drivers=_drivers(pods),
             max_age_seconds=spec.max_age.seconds,
             failures=failures,
+            counted=wanted.sources.keys(),
         )
+        if found.ambiguity is not None:
+            apart = found.ambiguity.told_apart(_sources(server, wanted, found.ambiguity, at=at))
+            message = "; ".join(filter(None, (found.health.message, apart)))
+            found = replace(found, health=replace(found.health, message=message))
         if found.health.available:
             return replace(found, at=at)
         health = replace(found.health, message=f"metrics.prometheus.url {spec.prometheus.url}: {found.health.message}")
@@ -174,6 +183,29 @@ class MetricsReader:
             raise SecretNotReadError(f"secret {self._namespace}/{name}: its key {key} is no text") from error
 
 
+def queries_of_policy(spec: MetricsSpec) -> Queries:
+    """What a policy asks its Prometheus."""
+    chosen = spec.advanced.jobs
+    return queries(
+        spec.preset,
+        spec.advanced.queries.to_dict(),
+        matchers=spec.prometheus.matchers if spec.prometheus is not None else {},
+        jobs=Jobs(chosen.node_exporter or (), chosen.cadvisor or ()),
+    )
+
+
+def _sources(server: Prometheus, wanted: Queries, about: Ambiguity, *, at: float) -> list[Mapping[str, str]]:
+    """Labels of some sources of one value; none if Prometheus does not answer."""
+    try:
+        return [
+            labels
+            for group in about.groups[:_SOURCES_SHOWN]
+            for labels in server.labels(wanted.sources_of(about.signal, group, most=_SOURCES_SHOWN), at=at)
+        ]
+    except PrometheusError:
+        return []
+
+
 def queries_of(topology: SparkTopology) -> list[str]:
     """The PromQL in a SparkTopology."""
     rates: list[Rate | None] = [component.exchange for component in topology.spec.components]
@@ -203,7 +235,6 @@ def _drivers(pods: Iterable[Pod]) -> dict[tuple[str, str], set[str]]:
     """Names of the driver pods by namespace and application."""
     found: dict[tuple[str, str], set[str]] = {}
     for pod in pods:
-        application = pod.labels.get(names.SPARK_APPLICATION)
-        if pod.is_driver and application:
+        for application in pod.driven:
             found.setdefault((pod.namespace, application), set()).add(pod.name)
     return found

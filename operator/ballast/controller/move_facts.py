@@ -106,7 +106,7 @@ def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:
         requests=pod.requests,
         node=pod.node,
         gate_since=_gate_since(pod, view) if pod.phase is Phase.GATED else None,
-        unschedulable_since=facts.unschedulable_since if facts else None,
+        unschedulable_since=facts.unschedulable_since if facts and pod.room_kept_on is None else None,
         running_since=facts.running_since if facts else None,
         pinned=facts is not None and facts.pinned_at is not None,
         nominated=pod.nominated is not None,

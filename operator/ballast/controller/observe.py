@@ -29,6 +29,7 @@ from ballast.controller.topology_findings import (
 from ballast.errors import described
 from ballast.kube import names
 from ballast.kube.constraint_reader import Volumes
+from ballast.kube.drivers import with_drivers
 from ballast.kube.executors import SparkExecutor
 from ballast.kube.nodes import NodeFacts, model_node
 from ballast.kube.pods import Pod
@@ -59,11 +60,14 @@ class Lists:
     """What is known of the cluster: every pod, every node, each namespace's labels, and volumes."""
 
     pods: Sequence[Pod]
-    """All pods, except those that `others` sums up."""
+    """All pods, except those that `others` sums up. Owners of executors are known as their drivers."""
     nodes: Sequence[NodeFacts]
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Volumes = field(default_factory=Volumes)
     others: OtherPods = field(default_factory=OtherPods)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pods", with_drivers(self.pods))
 
     def pod(self, uid: str) -> Pod | None:
         """Of the pods that are known one by one."""
@@ -268,6 +272,7 @@ class _Pass:
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
                 by_other_pods=facts.by_other_pods or self._anti_affinity.unsure(pod),
+                late_claims=not self._lists.volumes.all_bound(pod.namespace, pod.claims),
                 unknown_topology=belonging.unknown_topology,
                 usage=self._metrics.executors.get(pod.key),
             )

@@ -49,6 +49,8 @@ every change. Of a standby, only its fallback places depend on them.
 """
 _FALLBACK_SECONDS = 1.0
 """For the cluster's state when executors are overdue; then they are released as they are."""
+_NOTICED_SECONDS = 0.5
+"""Until API servers have most likely seen that the switch is off. The next leader waits as long for the lease."""
 _LATE_SECONDS = 5.0
 """An event that a list has shown to be missing may still come within this time."""
 
@@ -68,7 +70,9 @@ class Settings:
     lease_seconds: float = 15.0
     """client-go's usual duration. A shorter one makes fail-over faster, and costs more requests."""
     stop_seconds: float = 7.0
-    """How long to wait for what is under way, and then for the last writes: together less than a pod's grace."""
+    """How long to wait for what is under way, then for the last releases, and half as long for giving the lease up:
+    together less than a pod's grace.
+    """
 
 
 class Operator:
@@ -124,11 +128,17 @@ class Operator:
             on_error=lambda error: _LOG.warning("an event was lost: %s", error),
         )
         self._reporter = Reporter(
-            self._client, events=self._events, clock=self._clock, stays_off=lambda: self._switch.stays_off
+            self._client,
+            events=self._events,
+            clock=self._clock,
+            stays_off=lambda: self._switch.stays_off,
+            rests=lambda: self._switch.rests,
         )
         self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
-        self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=self._clock)
+        self._gates = GateTimeout(
+            self._client, gated=self._state.gated, places=places, clock=self._clock, rest=self._switch.rest
+        )
 
     def _pod_created_at(self) -> float | None:
         return self._state.created_at(self._settings.namespace, self._settings.identity)
@@ -191,6 +201,9 @@ class Operator:
             await metrics.start()
             await self._work_until(stop)
         finally:
+            if self._election.leading and self._others.alone:
+                # While watches still show which executors are gated.
+                await self._release_at_end()
             self._state.stop()
             await self._close()
             await health.stop()
@@ -359,23 +372,40 @@ class Operator:
         except Exception:  # noqa: BLE001 -- it is logged
             _LOG.exception("gated executors were not released")
 
-    async def _close(self) -> None:
-        was_leading, self._stopped = self._election.leading, True
+    async def _release_at_end(self) -> None:
+        """A leader that stops leaves no executor gated: it may be the last replica (scaled to zero, a drained node)."""
+        self._stopped = True
         try:
-            await asyncio.wait_for(in_background(self._give_up, was_leading=was_leading), self._settings.stop_seconds)
+            await asyncio.wait_for(in_background(self._end_gating), self._settings.stop_seconds)
+        except TimeoutError:
+            _LOG.warning("the API server hangs: gated executors are left to the next leader")
+        except Exception:  # noqa: BLE001 -- it is logged, and the lease is given up all the same
+            _LOG.exception("gated executors are left to the next leader")
+
+    def _end_gating(self) -> None:
+        try:
+            self._parting_switch.off("Stopped")
+        except KubeError as error:
+            _LOG.warning("the gate switch was left on: %s", error)
+        began = time.monotonic()
+        found = self._gates.release_all()
+        seconds = time.monotonic() - began
+        # Other API servers may have gated some before they saw the switch.
+        time.sleep(_NOTICED_SECONDS)
+        rest = self._gates.release_all()
+        placed, bare = found.placed + rest.placed, found.bare + rest.bare
+        if placed or bare or rest.failed:
+            words = "stopping: in %.1f s %d executors released with a zone, %d without a place, %d still gated"
+            _LOG.info(words, seconds, placed, bare, rest.failed)
+
+    async def _close(self) -> None:
+        self._stopped = True
+        try:
+            await asyncio.wait_for(in_background(self._election.release), self._settings.stop_seconds / 2)
         except TimeoutError:
             _LOG.warning("the API server hangs: the lease was not given up")
         for each in (self._reconciler, self._events, self._metrics, self._election_client, self._client):
             each.close()
-
-    def _give_up(self, *, was_leading: bool) -> None:
-        """The switch goes off before the lease is given up: the next leader turns it on again."""
-        try:
-            if was_leading:
-                self._parting_switch.off("Stopped")
-        except KubeError as error:
-            _LOG.warning("the gate switch was left on: %s", error)
-        self._election.release()
 
 
 async def _leave_behind(doing: list[asyncio.Task[None]], *, after_seconds: float) -> None:

@@ -53,6 +53,8 @@ class PodIndex:
     ) -> None:
         self._notify, self._gated, self._failed = notify, gated, failed
         self._single: dict[str, Pod] = {}
+        self._owned: Counter[str] = Counter()
+        """How many executors each pod owns, by its uid. Such a pod is their driver, whatever its labels."""
         self._others: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._on_node: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._sums: dict[str, Resources] = {}
@@ -128,7 +130,7 @@ class PodIndex:
         key = marshal.dumps(sorted(pod.labels.items()), 2)
         if len(key) > LONGEST_KEPT_BYTES or not self._label_quota.admits(pod, len(key)):
             return replace(pod, labels={key: value for key, value in pod.labels.items() if names.known(key)})
-        if _is_single(pod):
+        if self._is_single(pod):
             return pod
         return replace(pod, labels=self._labels.of(key, lambda: pod.labels))
 
@@ -148,7 +150,9 @@ class PodIndex:
     def _learn(self, pod: Pod) -> None:
         for value in _demands(pod):
             self._demand_quota.add(pod.namespace, value, _size(value))
-        if _is_single(pod):
+        if pod.executor is not None and pod.executor.owner_uid:
+            self._own(pod.executor.owner_uid, pod.namespace)
+        if self._is_single(pod):
             self._single[pod.uid] = pod
             return
         self._others[pod.namespace][pod.uid] = pod
@@ -161,6 +165,8 @@ class PodIndex:
     def _forget(self, pod: Pod) -> None:
         for value in _demands(pod):
             self._demand_quota.remove(pod.namespace, value)
+        if pod.executor is not None and pod.executor.owner_uid:
+            self._disown(pod.executor.owner_uid)
         if self._single.pop(pod.uid, None) is not None:
             return
         _take_out(self._others, pod.namespace, pod.uid)
@@ -169,6 +175,30 @@ class PodIndex:
             self._stale_sums.add(pod.node)
             for term in pod.keeps_away_by:
                 self._let_near((pod.namespace, term), pod.node)
+
+    def _is_single(self, pod: Pod) -> bool:
+        role = pod.executor is not None or pod.is_driver or self._owned[pod.uid] > 0
+        return role or pod.held is not None or (pod.node is None and not pod.ended)
+
+    def _own(self, owner: str, namespace: str) -> None:
+        known = self._others.get(namespace, {}).get(owner)
+        if known is not None:
+            self._forget(known)
+        self._owned[owner] += 1
+        if known is not None:
+            self._learn(known)
+
+    def _disown(self, owner: str) -> None:
+        known = self._single.get(owner) if self._owned[owner] == 1 else None
+        if known is not None and known.executor is not None:
+            known = None  # it stays one of the executors, which may name each other
+        if known is not None:
+            self._forget(known)
+        self._owned[owner] -= 1
+        if not self._owned[owner]:
+            del self._owned[owner]
+        if known is not None:
+            self._learn(known)
 
     def _let_near(self, key: tuple[str, AntiAffinityTerm], node: str) -> None:
         nodes = self._keeping_away[key]
@@ -200,17 +230,24 @@ def _size(demand: Any) -> int:
     return demand.size if isinstance(demand, Constraints) else len(marshal.dumps(demand, 2))
 
 
-def _is_single(pod: Pod) -> bool:
-    return pod.executor is not None or pod.is_driver or pod.held is not None or (pod.node is None and not pod.ended)
-
-
 def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
     """What a pass can act on: a gate, a node, a phase, a departure, a nomination by which kube-scheduler keeps room in
-    vain; of other pods only our gate.
+    vain, a pin to where no node takes the pod; of other pods only our gate.
     """
     if pod is None or not (pod.executor is not None or pod.is_driver or pod.held is not None):
         return None
-    return pod.gates, pod.node, pod.status_phase, pod.leaving, pod.nominated is not None and pod.unschedulable
+    return (
+        pod.gates,
+        pod.node,
+        pod.status_phase,
+        pod.phase,
+        pod.leaving,
+        pod.unschedulable and _tied(pod),
+    )
+
+
+def _tied(pod: Pod) -> bool:
+    return pod.nominated is not None or (pod.executor is not None and pod.executor.pinned_at is not None)
 
 
 def _take_out(groups: dict[str, dict[str, Pod]], key: str, uid: str) -> None:

@@ -32,6 +32,7 @@ from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.topology_turns import TopologyTurns
+from ballast.controller.ungated import Ungated
 from ballast.errors import described
 from ballast.kube.errors import KubeError
 from ballast.model import ConditionReason, Memory, Plan, Reason
@@ -97,7 +98,7 @@ class Reconciler:
         self._reported, self._check_alone = reported, check_alone
         self._requests = MetricsRequests(monotonic, patience_seconds)
         self._release_promised = release_promised
-        self._gates, self._failures = GateClock(), Failures()
+        self._gates, self._failures, self._ungated = GateClock(), Failures(), Ungated()
         self._move_reader, self._topology_turns = MoveReader(), TopologyTurns()
         self._deleted_moves = DeletedMoves()
         self._deleted: list[OpenMove] = []
@@ -187,7 +188,9 @@ class Reconciler:
         cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._topology_turns)
         self._parts.movers.keep(moves, gated=gated)
         topologies = {key_of(read.resource) for read in objects.topologies}
-        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses)
+        lists = objects.lists
+        ungated = self._ungated.look(lists.pods, lists.namespaces, gates=self._parts.switch.gates, now=now)
+        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses, ungated)
         self._seen, self._failed, self.release_at = set(), {}, None
         return cluster_view, moves
 
@@ -230,6 +233,7 @@ class Reconciler:
         for name in self._kept:
             self._parts.telemetry.forget(name)
         self._kept.clear()
+        self._ungated = Ungated()
         self._parts.switch.forget()
         self._parts.telemetry.switched_off.set(0)
 
@@ -357,12 +361,13 @@ class Reconciler:
             tuple(each for each in decided.placements if (each.reason is Reason.NOT_ENFORCED) is doubt)
             for doubt in (False, True)
         )
-        self._parts.actuator.release(context, replace(decided, placements=certain))
-        if not doubtful:
-            return True
-        confirmed = self._confirm(each.uid for each in doubtful)
-        if confirmed:
-            self._parts.actuator.release(context, replace(decided, placements=doubtful))
+        still_gated = self._parts.actuator.release(context, replace(decided, placements=certain))
+        confirmed = not doubtful or self._confirm(each.uid for each in doubtful)
+        if doubtful and confirmed:
+            still_gated += self._parts.actuator.release(context, replace(decided, placements=doubtful))
+        elif doubtful:
+            still_gated += len(doubtful)
+        self._parts.telemetry.gated.labels(context.name).set(len(decided.holds) + still_gated)
         return confirmed
 
     def _confirm(self, uids: Iterable[str]) -> bool:
@@ -405,7 +410,6 @@ class Reconciler:
         telemetry.keep_age(name, context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)
-        telemetry.gated.labels(name).set(len(decided.holds))
         if full and context.reading.at is not None:
             # Last, so that a reader of it also sees the results of these metrics.
             telemetry.metrics_at.labels(name).set(context.reading.at)

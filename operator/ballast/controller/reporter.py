@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import StatusModel
+from ballast.controller.breaker import Rest
 from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
@@ -74,7 +75,10 @@ class _Unplaced:
 
 
 class Reporter:
-    """`clock`: seconds since the epoch; `stays_off`: whether the gate switch stays off although this operator leads."""
+    """`clock`: seconds since the epoch; `stays_off`: whether the gate switch stays off although this operator leads.
+
+    `rests`: by namespace, where executors are not gated for now.
+    """
 
     def __init__(
         self,
@@ -83,8 +87,11 @@ class Reporter:
         events: EventRecorder,
         clock: Callable[[], float],
         stays_off: Callable[[], bool] = lambda: False,
+        rests: Callable[[], Mapping[str, Rest]] = dict,
     ) -> None:
         self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
+        self._rests = rests
+        self._ungated: tuple[str, ...] = ()
         self._unplaced = _Unplaced()
         self._written: dict[str, _Written] = {}
         self._told: set[str] = set()
@@ -126,6 +133,8 @@ class Reporter:
             self._unplaced.counts(context.name, now),
             context.failures,
             context.left_out,
+            self._rests_of(context),
+            self._ungated_of(context),
         )
         resource = context.read.resource
         status: StatusModel
@@ -141,6 +150,12 @@ class Reporter:
             self._find(context, finding)
         self._miss_metrics(context)
         return self._write(kinds.BALANCING_POLICY, context.read.raw, status.to_dict())
+
+    def _rests_of(self, context: Context) -> dict[str, Rest]:
+        return {name: rest for name, rest in self._rests().items() if _is_of(context, name)}
+
+    def _ungated_of(self, context: Context) -> tuple[str, ...]:
+        return tuple(pod for pod in self._ungated if _is_of(context, pod.partition("/")[0]))
 
     def _collect(self, context: Context, outlook: Outlook) -> None:
         """A topology's status waits until every policy was reported: only its owner writes it."""
@@ -192,11 +207,14 @@ class Reporter:
         broken: Sequence[BallastError],
         topologies: Collection[str] = (),
         excesses: Sequence[Excess] = (),
+        ungated: Sequence[str] = (),
     ) -> None:
         """A reconcile begins with these policies, and these topologies by key. What is gone by now is forgotten.
 
         `broken`: about objects that can't be read. They are left alone, and the log names them once.
+        `ungated`: executors (`namespace/pod`) that came without the gate.
         """
+        self._ungated = tuple(ungated)
         told = {str(each) for each in (*broken, *excesses)}
         for each in excesses:
             first = Regarding(each.kind, each.name, each.uid, each.namespace)
@@ -258,6 +276,12 @@ class Reporter:
         else:
             return _Answer.NOT_NEEDED if written is None else _Answer.WRITTEN
         return _Answer.REFUSED
+
+
+def _is_of(context: Context, namespace: str) -> bool:
+    """Whether the policy places executors of the namespace."""
+    labels = context.objects.lists.namespaces.get(namespace)
+    return labels is not None and context.read.resource.spec.namespace_selector.matches(labels)
 
 
 def _problem(name: str, error: Exception) -> str:

@@ -12,7 +12,6 @@ from functools import partial
 
 from ballast.api.labels import LabelSelector, Requirement
 from ballast.controller.quota import Usage
-from ballast.kube import names
 from ballast.kube.pods import Pod
 from ballast.model import Anchor, Location, Phase
 
@@ -100,12 +99,12 @@ class Surroundings:
     def _located_drivers(self, namespace: str) -> Mapping[str, Pod]:
         found: dict[str, Pod] = {}
         for pod in self._pods.get(namespace, ()):
-            application = pod.labels.get(names.SPARK_APPLICATION)
-            if application is None or not pod.is_driver or pod.ended or not pod.node:
+            if not pod.driven or pod.ended or not pod.node or self._locate(pod.node) is None:
                 continue
-            first = found.get(application)
-            if (first is None or pod.name < first.name) and self._locate(pod.node) is not None:
-                found[application] = pod
+            for application in pod.driven:
+                first = found.get(application)
+                if first is None or pod.name < first.name:
+                    found[application] = pod
         return found
 
 

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ballast.controller import breaker
+from ballast.controller.breaker import Rest
 from ballast.kube.client import Client
 from ballast.kube.clock import MOST_AHEAD_SECONDS
 from ballast.kube.document import JSON, seconds, text
-from ballast.kube.errors import Conflict
-from ballast.kube.objects import difference, gate_switch, set_gate_switch
-from ballast.model import PlacementMode
+from ballast.kube.errors import Conflict, KubeError
+from ballast.kube.kinds import GATE_SWITCH
+from ballast.kube.objects import difference, gate_switch, set_gate_switch, write_status
+from ballast.model import KUBE_SCHEDULER, PlacementMode
 
 if TYPE_CHECKING:
     from ballast.api import BalancingPolicy
@@ -22,6 +25,8 @@ COMPARE_SECONDS = 60.0
 """How often the switch is read, in case another program turned it."""
 MOST_NAMESPACES = 2000
 """That a switch can name; executors of further ones are not held."""
+_SCHEDULERS = 100
+"""That a switch can name."""
 LEADING = "Leading"
 """Reason of a switch whose release acts."""
 ASIDE = "AnotherRelease"
@@ -37,20 +42,31 @@ class Wanted:
     gating: bool
     namespaces: tuple[str, ...] = ()
     all_namespaces: bool = False
+    scheduler_names: tuple[str, ...] = (KUBE_SCHEDULER,)
 
-    def spec(self) -> dict[str, Any]:
-        return {"gating": self.gating, "allNamespaces": self.all_namespaces, "namespaces": list(self.namespaces)}
+    def spec(self, resting: Iterable[str] = ()) -> dict[str, Any]:
+        """`resting`: namespaces whose executors are not gated for now."""
+        resting = sorted(resting)
+        return {
+            "gating": self.gating,
+            "allNamespaces": self.all_namespaces,
+            "namespaces": [each for each in self.namespaces if each not in resting],
+            "schedulerNames": list(self.scheduler_names),
+            "restingNamespaces": resting,
+        }
 
 
 def wanted(policies: Iterable[BalancingPolicy], namespaces: Mapping[str, Mapping[str, str]]) -> Wanted:
     """On in the namespaces where some policy enforces placement, and nowhere else."""
     enforcing = [p.spec for p in policies if p.spec.placement.mode.value == PlacementMode.ENFORCE.value]
+    named = {name for spec in enforcing for name in spec.placement.scheduler_names} or {KUBE_SCHEDULER}
+    schedulers = tuple(sorted(named)[:_SCHEDULERS])
     if any(spec.namespace_selector.is_empty for spec in enforcing):
-        return Wanted(gating=True, all_namespaces=True)
+        return Wanted(gating=True, all_namespaces=True, scheduler_names=schedulers)
     chosen = sorted(
         name for name, labels in namespaces.items() if any(s.namespace_selector.matches(labels) for s in enforcing)
     )
-    return Wanted(gating=bool(chosen), namespaces=tuple(chosen[:MOST_NAMESPACES]))
+    return Wanted(gating=bool(chosen), namespaces=tuple(chosen[:MOST_NAMESPACES]), scheduler_names=schedulers)
 
 
 class Switch:
@@ -77,6 +93,10 @@ class Switch:
         self._monotonic, self._began = monotonic, monotonic()
         self.stays_off = False
         """Whether an uninstallation or a user has turned it off since this operator began."""
+        self.rests: Mapping[str, Rest] = {}
+        """By namespace, where executors are not gated for now. Replaced as a whole: other threads read it."""
+        self._changed = False
+        """Another thread has written it since it was last read."""
 
     def keep(self, want: Wanted) -> None:
         """Make the switch say `want`; it is read now and then, and written only where it says something else.
@@ -85,19 +105,25 @@ class Switch:
         removed must not gate executors again, also if its container fails meanwhile. The log says so once.
         """
         now = self._clock()
+        ended = any(not each.lasts(now) for each in self.rests.values())
         # The wall clock may have stepped backwards.
-        if want == self._kept and 0 <= now - self._compared_at < COMPARE_SECONDS:
+        recent = 0 <= now - self._compared_at < COMPARE_SECONDS
+        if want == self._kept and recent and not (ended or self._changed):
             return
+        self._changed = False
         # A write that fails is tried again at once: the definition may have been deleted, and be applied again.
         self._kept = None
         seen = gate_switch(self._client, self._name) or {}
         if self._uninstalled(seen):
             self._tell()
             return
+        rests = breaker.after(breaker.rests_of(seen.get("status") or {}), {}, now)
+        self.rests = breaker.lasting(rests, now)
         if not self._says(seen, want):
-            status = {"leader": self._identity, "heartbeatTime": text(now), "reason": LEADING}
             try:
-                set_gate_switch(self._client, want.spec(), status=status, name=self._name)
+                set_gate_switch(
+                    self._client, want.spec(self.rests), status=self._status(LEADING, rests), name=self._name
+                )
             except Conflict:
                 return
         self._kept, self._compared_at, self.stays_off = want, now, False
@@ -105,7 +131,61 @@ class Switch:
     def _says(self, seen: JSON, want: Wanted) -> bool:
         status = seen.get("status") or {}
         said = (status.get("leader"), status.get("reason"))
-        return bool(seen) and not difference(seen.get("spec") or {}, want.spec()) and said == (self._identity, LEADING)
+        same = not difference(seen.get("spec") or {}, want.spec(self.rests))
+        return bool(seen) and same and said == (self._identity, LEADING)
+
+    def rest(self, refused: Mapping[str, str]) -> dict[str, float]:
+        """Gate no executors in these namespaces for a while, whose releases were refused with these answers.
+
+        From any thread, and in any replica. Returns since when executors of each are not gated, as far as the switch
+        says so now: what was created later has its gate from a pod template.
+        """
+        try:
+            return self._rested(refused)
+        except KubeError as error:
+            _LOG.warning("the gate switch stays as it is, although releases are refused: %s", error)
+            return {}
+
+    def _rested(self, refused: Mapping[str, str]) -> dict[str, float]:
+        seen = gate_switch(self._client, self._name)
+        if seen is None:
+            return {}
+        now, status, spec = self._clock(), seen.get("status") or {}, seen.get("spec") or {}
+        if not spec.get("gating"):
+            off_since = seconds(status.get("heartbeatTime"))
+            return {} if off_since is None else dict.fromkeys(refused, off_since)
+        rests = breaker.after(breaker.rests_of(status), refused, now)
+        # Its memory first: the next leader would otherwise gate again at once.
+        status = {**status, "refusals": breaker.written(rests)}
+        found = write_status(self._client, GATE_SWITCH, seen, status) or seen
+        resting = breaker.lasting(rests, now)
+        spec = {
+            "namespaces": [each for each in spec.get("namespaces") or () if each not in resting],
+            "restingNamespaces": sorted(resting),
+        }
+        if changes := {key: value for key, value in spec.items() if value != (found.get("spec") or {}).get(key)}:
+            guarded = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "spec": changes}
+            self._client.patch(GATE_SWITCH, self._name, guarded)
+        new = resting.keys() - self.rests.keys()
+        for each in (resting[namespace] for namespace in sorted(new & refused.keys())):
+            minutes = (each.until - each.since) / 60
+            words = "executors of %s are not gated for %.0f minutes: their release is refused: %s"
+            _LOG.warning(words, each.namespace, minutes, each.message)
+            self._changed = True
+        self.rests = resting
+        return {namespace: resting[namespace].since for namespace in refused if namespace in resting}
+
+    def _status(self, reason: str, rests: Iterable[Rest]) -> JSON:
+        said: JSON = {"leader": self._identity, "heartbeatTime": text(self._clock()), "reason": reason}
+        refusals = breaker.written(rests)
+        return {**said, "refusals": refusals} if refusals else said
+
+    def gates(self, namespace: str) -> bool:
+        """Whether it gates executors of the namespace, as this leader wrote it last."""
+        kept = self._kept
+        if kept is None or not kept.gating or namespace in self.rests:
+            return False
+        return kept.all_namespaces or namespace in kept.namespaces
 
     def stand_aside(self) -> None:
         """Off, and its reason says why; without a switch there is one then. Written once.
@@ -117,7 +197,7 @@ class Switch:
         if self._uninstalled(seen):
             return
         if (seen.get("status") or {}).get("reason") != ASIDE or (seen.get("spec") or {}).get("gating"):
-            self._turn_off(ASIDE)
+            self._turn_off(ASIDE, seen)
 
     def forget(self) -> None:
         """Another replica or a user may have turned it: read it before relying on the last written value."""
@@ -149,10 +229,11 @@ class Switch:
         seen = gate_switch(self._client, self._name)
         if seen is None or self._uninstalled(seen) or (reason != UNINSTALLED and _off_for_good(seen)):
             return
-        self._turn_off(reason)
+        self._turn_off(reason, seen)
 
-    def _turn_off(self, reason: str) -> None:
-        status = {"leader": self._identity, "heartbeatTime": text(self._clock()), "reason": reason}
+    def _turn_off(self, reason: str, seen: JSON) -> None:
+        # The next leader goes on with its memory.
+        status = self._status(reason, breaker.rests_of(seen.get("status") or {}))
         set_gate_switch(self._client, Wanted(gating=False).spec(), status=status, name=self._name)
 
 

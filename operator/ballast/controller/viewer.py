@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -147,6 +147,7 @@ def _name(read: Read[BalancingPolicy]) -> str:
 
 
 T = TypeVar("T")
+_NO_MATCHERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +158,29 @@ class Sighting:
     problems: tuple[str, ...]
 
 
-def look(client: Client, *, prometheus: str | None, rack_label: str | None, clock: Callable[[], float]) -> Sighting:
-    """Raises KubeError when pods or nodes can't be listed. Volumes are left out where they can't be."""
-    resource = _assumed(prometheus, rack_label)
+def look(
+    client: Client,
+    *,
+    prometheus: str | None,
+    rack_label: str | None,
+    clock: Callable[[], float],
+    matchers: Mapping[str, str] = _NO_MATCHERS,
+) -> Sighting:
+    """Raises KubeError when pods or nodes can't be listed. Volumes are left out where they can't be.
+
+    `matchers`: labels of all series that are read, by which one cluster of several is chosen.
+    """
+    resource = _assumed(prometheus, rack_label, matchers)
     pods = _listed(client, kinds.POD, PodReader().read)
     nodes = _listed(client, kinds.NODE, NodeReader().read)
     volumes, problems = _volumes(client) if any(pod.claims for pod in pods) else (Volumes(), ())
     policy = policy_from(resource, {node.name: node.labels for node in nodes})
     figures = MetricsReader(client, namespace="", more=SHUFFLE)
     now = clock()
-    reading = figures.read(resource, nodes, pods, now=now)
+    lists = Lists(pods, nodes, {pod.namespace: {} for pod in pods}, volumes)
+    reading = figures.read(resource, nodes, list(lists.pods), now=now)
     seen = observe(
-        Lists(pods, nodes, {pod.namespace: {} for pod in pods}, volumes),
+        lists,
         policy,
         pool=Pool.of(resource.spec),
         topologies=(),
@@ -179,10 +191,10 @@ def look(client: Client, *, prometheus: str | None, rack_label: str | None, cloc
     return Sighting(seen.snapshot, policy, problems)
 
 
-def _assumed(prometheus: str | None, rack_label: str | None) -> BalancingPolicy:
+def _assumed(prometheus: str | None, rack_label: str | None, matchers: Mapping[str, str]) -> BalancingPolicy:
     spec: JSON = {}
     if prometheus is not None:
-        spec["metrics"] = {"prometheus": {"url": prometheus}}
+        spec["metrics"] = {"prometheus": {"url": prometheus, "matchers": dict(matchers)}}
     if rack_label is not None:
         spec["levels"] = [
             {"label": "topology.kubernetes.io/zone", "distance": 10},

@@ -128,6 +128,86 @@ SUBMISSION: Mapping[str, Entry] = {
         "Set spark.kubernetes.executor.label.ballast.dev/topology to the SparkTopology's name, or let a component's "
         "selector match labels that the executors have.",
     ),
+    "NotOnKubernetes": Entry(
+        Severity.ERROR,
+        "Ballast places pods, and these executors are no pods that Spark creates. Nothing else was checked.",
+        "Submit it with --master k8s://…, or check another application.",
+    ),
+    "ForeignScheduler": Entry(
+        Severity.ERROR,
+        "Ballast works with kube-scheduler: another scheduler may disregard scheduling gates and node affinity. The "
+        "operator leaves these executors alone (reason ForeignScheduler).",
+        "Leave the scheduler's name out, or set it to default-scheduler.",
+    ),
+    "GracePeriodTooShort": Entry(
+        Severity.ERROR,
+        "A pod is killed when its grace period ends. A decommissioned executor was measured to exit after 3.3 s at the "
+        "earliest, so this one always loses its tasks and blocks. Before Spark 4.1 the pod template's value counts; "
+        "from then on Spark's setting does.",
+        "Set a grace period of 60 s or more there.",
+    ),
+    "GracePeriodIgnored": Entry(
+        Severity.WARNING,
+        "Before Spark 4.1 the grace period of executors comes from the pod template, and "
+        "spark.kubernetes.executor.terminationGracePeriodSeconds does nothing. From 4.1 on the setting, or its default "
+        "of 30s, overrides the template.",
+        "Set it where this version of Spark reads it.",
+    ),
+    "RemoteShuffle": Entry(
+        Severity.INFO,
+        "Executors don't shuffle among themselves. They should be near the service's workers instead, and pods don't "
+        "tell that.",
+        "Declare the workers as an external component of a SparkTopology (docs/remote-shuffle.md).",
+    ),
+    "WorkloadUnknown": Entry(
+        Severity.INFO,
+        "Executors of an unknown workload are placed and never moved.",
+        "If it is a streaming application, set spark.kubernetes.executor.label.ballast.dev/workload=Streaming, or "
+        "workload: Streaming of its component in a SparkTopology.",
+    ),
+    "StateMetricsOff": Entry(
+        Severity.WARNING,
+        "Without it Spark exports neither the size of the state nor the duration of batches. While the size of its "
+        "state is unknown, an executor is not moved.",
+        "Set spark.sql.streaming.metricsEnabled=true.",
+    ),
+    "MetricsNotExposed": Entry(
+        Severity.WARNING,
+        "The driver exposes its metrics to Prometheus by this sink. Without it the size of the state is unknown, and "
+        "an executor whose state is unknown is not moved.",
+        "Set the sink's class and path, and let Prometheus scrape port 4040 of the driver at /metrics/prometheus.",
+    ),
+    "ExecutorMetricsOff": Entry(
+        Severity.WARNING,
+        "The driver exposes the task time of each executor only with this setting. Without it Ballast can't tell what "
+        "an executor adds to its node.",
+        "Set spark.ui.prometheus.enabled=true.",
+    ),
+    "JmxMetricsUnread": Entry(
+        Severity.WARNING,
+        "The JMX exporter gives Spark's metrics other names, which no preset of Ballast reads: for Ballast this "
+        "application has no metrics.",
+        "Add Spark's own servlet (spark.metrics.conf.*.sink.prometheusServlet.*, spark.ui.prometheus.enabled=true) and "
+        "scrape the driver's port 4040. The exporter may stay.",
+    ),
+    "MetricsNamespaceSet": Entry(
+        Severity.WARNING,
+        "Metrics' names then begin with that text instead of the application's id. Ballast can't tell whose they are.",
+        "Leave spark.metrics.namespace unset, or let the scrape add the application's id (the pod label "
+        "spark-app-selector) as the label application_id.",
+    ),
+    "PythonMemoryIgnored": Entry(
+        Severity.WARNING,
+        "In client mode Spark does not know that the application is Python's, and leaves this memory out of the pod's "
+        "request and limit. Measured on Spark 4.3: 4505 MiB instead of 7782 MiB.",
+        "Set spark.kubernetes.resource.type=python.",
+    ),
+    "SerialCollector": Entry(
+        Severity.INFO,
+        "Java 17 to 25 takes the serial collector where it sees less than 1792 MiB of memory or fewer than two "
+        "processors. Each collection then stops the executor and uses one core.",
+        "Set -XX:+UseG1GC in spark.executor.extraJavaOptions, or give executors more memory and cores.",
+    ),
 }
 """Findings of an application before it runs."""
 
@@ -168,6 +248,11 @@ CLUSTER: Mapping[str, Entry] = {
         "machine's clock.",
         "Synchronize the clocks with NTP.",
     ),
+    "NoPolicy": Entry(
+        Severity.WARNING,
+        "There is no BalancingPolicy, so the operator places and moves nothing.",
+        "Create one: kubectl apply -f examples/balancingpolicy.yaml, with your Prometheus' address.",
+    ),
     "LevelLabelMissing": Entry(
         Severity.WARNING,
         "A node without the label of a level has no known place at it. Executors there count as far from all others "
@@ -184,12 +269,27 @@ CLUSTER: Mapping[str, Entry] = {
         "Two policies select the same node. The younger one does nothing as long as they overlap.",
         "Change spec.nodeSelector of one of them.",
     ),
+    "PolicyStopped": Entry(
+        Severity.WARNING,
+        "A stopped policy gates, places and moves nothing.",
+        "kubectl ballast start starts it again.",
+    ),
     "GateNotEffective": Entry(
         Severity.ERROR,
         "A policy enforces placement, but an executor that is created here now is not gated. It is scheduled without "
         "regard to what it talks to.",
         "Check that the operator leads (kubectl ballast status), that the chart has gate.install=true, and that the "
-        "GateSwitch has gating: true.",
+        "GateSwitch has gating: true. If all of that holds, a mutating webhook drops the gate, as webhooks do that "
+        "know an older pod: kubectl get mutatingwebhookconfigurations lists them.",
+    ),
+    "ReleaseRefused": Entry(
+        Severity.ERROR,
+        "The operator releases an executor by an update of the pod. A webhook or an admission policy refuses that "
+        "update, or adds to it what may not be changed. The executor is deleted after the gate timeout, and executors "
+        "of the namespace are not gated or placed for 5 minutes, later for up to an hour.",
+        "Exempt the operator's account, or updates of executors, from what the message names. kubectl get "
+        "validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies lists what there "
+        "is.",
     ),
     "PrometheusUnreachable": Entry(
         Severity.ERROR,
@@ -203,11 +303,26 @@ CLUSTER: Mapping[str, Entry] = {
         "Choose the preset that matches how Prometheus scrapes, or write the query yourself: "
         "spec.metrics.advanced.queries.",
     ),
+    "MetricsAmbiguous": Entry(
+        Severity.ERROR,
+        "One Prometheus holds several clusters with nodes of the same name or address, replicas of one Prometheus "
+        "without deduplication, or two scrapes of one exporter. Their values would be added up, so they are not used, "
+        "and nothing is moved from or to such a node.",
+        "Choose one: spec.metrics.prometheus.matchers, such as cluster: prod. Ask an endpoint that removes duplicates. "
+        "Name the scrape's job in spec.metrics.advanced.jobs.",
+    ),
     "BudgetBlocks": Entry(
         Severity.WARNING,
         "A PodDisruptionBudget allows no disruption now. The Eviction API refuses to evict the executors that it "
         "selects, so their moves fail.",
         "Let the budget allow one executor to be away: maxUnavailable: 1.",
+    ),
+    "KueueTakesNoQuota": Entry(
+        Severity.WARNING,
+        "Kueue queues no pod whose owner is queued, and an executor's owner is its driver. Measured with Kueue 0.15: "
+        "such executors have no Workload, and start at once whatever the quota is.",
+        "Add the annotation kueue.x-k8s.io/pod-suspending-parent to the executors "
+        "(spark.kubernetes.executor.annotation.*), or remove the label from them.",
     ),
     "OtherMover": Entry(
         Severity.WARNING,

@@ -33,6 +33,7 @@ class SparkPod:
     name: str
     labels: Labels = field(default_factory=dict)
     annotations: Labels = field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Metrics:
     """Signal → nodes of the pool for which it has no fresh value."""
     empty: tuple[str, ...] = ()
     """Signals of executors that have no series at all."""
+    ambiguous: str = ""
+    """What has several sources; empty if nothing has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,10 @@ class Cluster:
     budgets: tuple[Budget, ...] = ()
     gated: Mapping[str, bool] = field(default_factory=dict)
     """Namespace where placement is enforced → whether a new executor would be gated."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Namespace → why an executor's release is refused there, as the API server's dry run says."""
+    resting: Mapping[str, str] = field(default_factory=dict)
+    """Namespace → why a GateSwitch gates no executors there for now."""
     metrics: Mapping[str, Metrics] = field(default_factory=dict)
     """By policy."""
     deschedulers: tuple[str, ...] = ()
@@ -180,6 +187,8 @@ _SHOWN = 3
 _MOST_TRIED = 4_000_000
 """Conditions of selectors, on a pod each: about a microsecond each."""
 _NODE_POOL = "karpenter.sh/nodepool"
+_QUEUE, _QUEUED = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/managed"
+"""The label that asks Kueue to queue a pod, and the finalizer of every pod that it queues."""
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 
@@ -233,6 +242,7 @@ def _narrowed(cluster: Cluster, within: Callable[[str], bool], policies: Collect
         executors=tuple(each for each in cluster.executors if within(each.namespace)),
         budgets=tuple(each for each in cluster.budgets if within(each.namespace)),
         gated={name: gated for name, gated in cluster.gated.items() if within(name)},
+        refused={name: why for name, why in cluster.refused.items() if within(name)},
     )
 
 
@@ -246,6 +256,15 @@ def _installed(cluster: Cluster) -> Iterator[Finding]:
     if not cluster.operators and "deployments" not in cluster.unread:
         what = f"There is no Deployment app.kubernetes.io/name=ballast in namespace {cluster.system_namespace}."
         yield found("NotInstalled", cluster.server, what)
+
+
+def _policies(cluster: Cluster) -> Iterator[Finding]:
+    if (
+        cluster.definitions
+        and not cluster.policies
+        and not any("balancingpolic" in each.lower() for each in cluster.unread)
+    ):
+        yield found("NoPolicy", cluster.server, "The cluster has no BalancingPolicy.")
 
 
 def _rights(cluster: Cluster) -> Iterator[Finding]:
@@ -310,11 +329,24 @@ def _pools(cluster: Cluster) -> Iterator[Finding]:
                 yield found("LevelLabelMissing", subject, what)
 
 
+def _stopped(cluster: Cluster) -> Iterator[Finding]:
+    for policy in cluster.policies:
+        if policy.spec.stopped:
+            yield found("PolicyStopped", _subject(policy.metadata.name), "Its spec.stopped is true.")
+
+
 def _gate(cluster: Cluster) -> Iterator[Finding]:
     for namespace, gated in cluster.gated.items():
         if not gated:
             what = "An executor created with the API server's dry run gets no gate ballast.dev/placement."
+            if namespace in cluster.resting:
+                what = f"Gating rests: {cluster.resting[namespace]}."
             yield found("GateNotEffective", f"Namespace {namespace}", what)
+
+
+def _releases(cluster: Cluster) -> Iterator[Finding]:
+    for namespace, why in cluster.refused.items():
+        yield found("ReleaseRefused", f"Namespace {namespace}", why)
 
 
 def _metrics(cluster: Cluster) -> Iterator[Finding]:
@@ -329,6 +361,8 @@ def _metrics(cluster: Cluster) -> Iterator[Finding]:
             if nodes:
                 what = f"The query {signal} has no fresh value for {_some(nodes)}."
                 yield found("QueryIncomplete", subject, what)
+        if seen.ambiguous:
+            yield found("MetricsAmbiguous", subject, f"{seen.ambiguous[0].upper()}{seen.ambiguous[1:]}.")
         for signal in seen.empty:
             what = f"The query {signal} has no series, although executors run."
             yield found("QueryIncomplete", subject, what, severity=Severity.INFO)
@@ -399,6 +433,16 @@ def _drivers(cluster: Cluster) -> Iterator[Finding]:
         yield from tries.findings("SparkTopologies")
 
 
+def _queues(cluster: Cluster) -> Iterator[Finding]:
+    unqueued: dict[str, list[str]] = defaultdict(list)
+    for pod in cluster.executors:
+        if _QUEUE in pod.labels and _QUEUED not in pod.finalizers:
+            unqueued[pod.namespace].append(pod.name)
+    for namespace, pods in sorted(unqueued.items()):
+        what = f"{_some(pods)}: label {_QUEUE}, but not managed by Kueue, so no quota is taken."
+        yield found("KueueTakesNoQuota", f"Namespace {namespace}", what)
+
+
 def _movers(cluster: Cluster) -> Iterator[Finding]:
     for name in cluster.deschedulers:
         yield found("OtherMover", name, "It is a descheduler.")
@@ -440,13 +484,17 @@ def _some(names: Sequence[str]) -> str:
 
 _RULES: Sequence[Callable[[Cluster], Iterator[Finding]]] = (
     _installed,
+    _policies,
     _rights,
     _versions,
     _clocks,
     _pools,
+    _stopped,
     _gate,
+    _releases,
     _metrics,
     _budgets,
     _drivers,
+    _queues,
     _movers,
 )

@@ -1,21 +1,24 @@
-"""Checks of an application before it runs. Spark 4.3's defaults apply to what it does not set."""
+"""Checks of an application's settings before it runs. The defaults of its Spark apply to what it does not set."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import yaml
 
 from ballast.comment import comment
 from ballast.doctor.catalog import Finding, Severity, found
-from ballast.doctor.submission import Form, Submission
+from ballast.doctor.foresight import GRACE, TOPOLOGY_LABEL, foresee, grace_of, not_on_kubernetes, runs_alone, shown
+from ballast.doctor.shuffle_service import service_of
+from ballast.doctor.spark_version import exists
+from ballast.doctor.submission import Form, Submission, UnreadError
 
-TOPOLOGY_LABEL = "ballast.dev/topology"
 _LONGEST_FETCH_SECONDS = 60.0
 """A batch that waits longer for an executor that has left is worth a warning."""
 
-_TEMPLATE = "spark.kubernetes.executor.podTemplateFile"
 _DYNAMIC = "spark.dynamicAllocation"
 _STORAGE = "spark.storage.decommission"
 _IO = "spark.shuffle.io"
@@ -29,44 +32,73 @@ class Expectations:
 
 
 def check(submissions: Iterable[Submission], expected: Expectations) -> list[Finding]:
-    """Raises InvalidField for a setting that Spark would refuse."""
-    return [finding for each in submissions for rule in _RULES for finding in rule(each, expected)]
+    """Raises InvalidField for a setting that Spark would refuse. What could not be read is no finding."""
+    return [finding for each in submissions for finding in _of(each, expected)]
+
+
+def _of(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    try:
+        elsewhere = list(not_on_kubernetes(app))
+    except UnreadError:
+        elsewhere = []
+    if elsewhere or runs_alone(app):
+        yield from elsewhere
+        return
+    for rule in _RULES:
+        try:
+            found_here = list(rule(app, expected))
+        except UnreadError:
+            continue
+        yield from (_in_this_version(each, app) for each in found_here)
+    yield from (_in_this_version(each, app) for each in foresee(app))
+
+
+def _in_this_version(finding: Finding, app: Submission) -> Finding:
+    """A patch has no setting that this Spark does not know."""
+    settings = {key: value for key, value in finding.settings.items() if exists(key, app.spark)}
+    lost = sorted(set(finding.settings) - set(settings))
+    if not lost:
+        return finding
+    what = f"{finding.what} Spark {app.spark} does not have {', '.join(lost)}."
+    return replace(finding, settings=settings, what=what)
 
 
 def _decommission(app: Submission, expected: Expectations) -> Iterator[Finding]:
     del expected
     key = "spark.decommission.enabled"
-    if not app.flag(key):
-        yield found("DecommissionOff", app.source, f"{key} is {_shown(app, key, 'false')}.", settings={key: "true"})
+    if not exists(key, app.spark):
+        what = f"An executor of Spark {app.spark} can't leave gracefully: decommissioning begins with Spark 3.1."
+        yield found("DecommissionOff", app.source, what)
+    elif not app.flag(key):
+        yield found("DecommissionOff", app.source, f"{key} is {shown(app, key, 'false')}.", settings={key: "true"})
 
 
 def _locality_wait(app: Submission, expected: Expectations) -> Iterator[Finding]:
     del expected
     general = "spark.locality.wait"
-    text = app.conf.get(general, "3s")
+    text = app.text(general, "3s")
     keys = [f"{general}.process", f"{general}.node"]
-    waits = {key: app.seconds(key if key in app.conf else general, text, unit="ms") for key in keys}
+    waits = {key: app.seconds(key if app.is_set(key) else general, text, unit="ms") for key in keys}
     if any(waits.values()):
         longest = max(waits, key=lambda key: waits[key])
         named = longest if longest in app.conf else general
         changes = {general: "0s", **{key: "0s" for key in keys if key in app.conf}}
-        yield found("LocalityWait", app.source, f"{named} is {_shown(app, named, '3s')}.", settings=changes)
+        yield found("LocalityWait", app.source, f"{named} is {shown(app, named, '3s')}.", settings=changes)
 
 
 def _storage_grace(app: Submission, expected: Expectations) -> Iterator[Finding]:
     """In the worst case a pass has just begun when the last task ends: then two intervals pass."""
     del expected
-    interval_key, grace_key = (
-        f"{_STORAGE}.replicationReattemptInterval",
-        "spark.kubernetes.executor.terminationGracePeriodSeconds",
-    )
-    if not app.flag(f"{_STORAGE}.enabled"):
+    interval_key = f"{_STORAGE}.replicationReattemptInterval"
+    if not app.flag(f"{_STORAGE}.enabled") or not exists(interval_key, app.spark) or service_of(app.conf):
         return
-    interval, grace = app.seconds(interval_key, "30s"), app.seconds(grace_key, "30s")
+    interval = app.seconds(interval_key, "30s")
+    grace, where = grace_of(app)
     if 2 * interval > grace:
+        named = f"{grace:g}s ({where})" if where and where != GRACE else shown(app, GRACE, "30s")
         what = (
-            f"{interval_key} is {_shown(app, interval_key, '30s')} and the grace period is "
-            f"{_shown(app, grace_key, '30s')}: less than two passes."
+            f"{interval_key} is {shown(app, interval_key, '30s')} and the grace period is "
+            f"{named if where else '30s, the default of Kubernetes'}: less than two passes."
         )
         yield found("StorageDecommissionGrace", app.source, what, settings={interval_key: "2s"})
 
@@ -74,14 +106,16 @@ def _storage_grace(app: Submission, expected: Expectations) -> Iterator[Finding]
 def _failures(app: Submission, expected: Expectations) -> Iterator[Finding]:
     del expected
     key, limit_key = "spark.executor.failuresValidityInterval", "spark.executor.maxNumFailures"
-    if key in app.conf and app.seconds(key, "", unit="ms") > 0:
+    if not exists(key, app.spark) or (app.is_set(key) and app.seconds(key, "", unit="ms") > 0):
         return
     dynamic = app.flag(f"{_DYNAMIC}.enabled")
-    if dynamic and limit_key not in app.conf and f"{_DYNAMIC}.maxExecutors" not in app.conf:
+    if dynamic and not app.is_set(limit_key) and not app.is_set(f"{_DYNAMIC}.maxExecutors"):
         return  # twice the largest integer
     executors = app.whole(f"{_DYNAMIC}.maxExecutors" if dynamic else "spark.executor.instances", 0)
     most = app.whole(limit_key, max(3, 2 * executors))
-    what = f"{key} is {_shown(app, key, 'no limit')}: failure number {most + 1} ends the application, however late."
+    counted = app.is_set(limit_key) or executors > 0 or not app.hides
+    number = f"failure number {most + 1}" if counted else "a failure beyond the limit"
+    what = f"{key} is {shown(app, key, 'no limit')}: {number} ends the application, however late."
     yield found("FailuresNeverExpire", app.source, what, settings={key: "1h"})
 
 
@@ -102,29 +136,33 @@ def _registered_wait(app: Submission, expected: Expectations) -> Iterator[Findin
 def _allocator(app: Submission, expected: Expectations) -> Iterator[Finding]:
     del expected
     key = "spark.kubernetes.allocation.pods.allocator"
-    if app.conf.get(key, "direct") in ("statefulset", "deployment"):
+    if exists(key, app.spark) and app.text(key, "direct") in ("statefulset", "deployment"):
         yield found("AllocatorOutOfScope", app.source, f"{key} is {app.conf[key]}.", settings={key: "direct"})
 
 
 def _fetches(app: Submission, expected: Expectations) -> Iterator[Finding]:
     del expected
-    network = app.conf.get("spark.network.timeout", "120s")
-    connection = app.conf.get(f"{_IO}.connectionTimeout", network)
-    create = app.seconds(f"{_IO}.connectionCreationTimeout", connection)
+    if service_of(app.conf):
+        return
+    creation = f"{_IO}.connectionCreationTimeout"
+    network = app.text("spark.network.timeout", "120s")
+    connection = app.text(f"{_IO}.connectionTimeout", network)
+    key = creation if exists(creation, app.spark) else f"{_IO}.connectionTimeout"
+    create = app.seconds(key, connection)
     retries, wait = app.whole(f"{_IO}.maxRetries", 3), app.seconds(f"{_IO}.retryWait", "5s")
     longest = (retries + 1) * create + retries * wait
     if longest > _LONGEST_FETCH_SECONDS:
         what = (
             f"A fetch from an executor that has left may wait {longest:g}s: {retries + 1} attempts of {create:g}s "
-            f"({_IO}.connectionCreationTimeout), {wait:g}s apart ({_IO}.retryWait)."
+            f"({key}), {wait:g}s apart ({_IO}.retryWait)."
         )
-        changes = {f"{_IO}.connectionCreationTimeout": "5s", f"{_IO}.retryWait": "1s"}
+        changes = {creation: "5s", f"{_IO}.retryWait": "1s"}
         yield found("DepartedExecutorFetches", app.source, what, settings=changes)
 
 
 def _client_rack(app: Submission, expected: Expectations) -> Iterator[Finding]:
     del expected
-    everything = " ".join([app.packages, *app.arguments, *app.conf, *app.conf.values()])
+    everything = " ".join([app.packages, *app.arguments, *app.conf, *app.conf.values(), *app.unread])
     if "kafka" in everything.lower() and "client.rack" not in everything.lower():
         what = "It uses Kafka, and neither its arguments nor its configuration mention client.rack."
         yield found("ClientRackMissing", app.source, what)
@@ -159,8 +197,7 @@ def _topology_label(app: Submission, expected: Expectations) -> Iterator[Finding
     )
     if TOPOLOGY_LABEL in labels or selected:
         return
-    template = app.conf.get(_TEMPLATE)
-    unread = f" The pod template {template} was not read: it may have the label." if template else ""
+    unread = " What was passed over may have it." if app.hides else ""
     yield found("TopologyLabelMissing", app.source, f"Its executors have no label {TOPOLOGY_LABEL}.{unread}")
 
 
@@ -168,10 +205,6 @@ def _labels(app: Submission, role: str) -> dict[str, str]:
     """As the pods will have them."""
     own = app.driver_labels if role == "driver" else app.executor_labels
     return {**own, "spark-role": role}
-
-
-def _shown(app: Submission, key: str, default: str) -> str:
-    return app.conf.get(key, f"unset, by default {default}")
 
 
 _RULES: Sequence[Callable[[Submission, Expectations], Iterator[Finding]]] = (
@@ -189,27 +222,30 @@ _RULES: Sequence[Callable[[Submission, Expectations], Iterator[Finding]]] = (
 )
 
 
-def patch(findings: Iterable[Finding], forms: Mapping[str, Form]) -> str:
-    """One part a subject. `forms`: by subject, of those with Spark configuration. Empty if nothing can be patched."""
+def patch(findings: Iterable[Finding], apps: Mapping[str, Submission]) -> str:
+    """One part a subject. `apps`: by subject, of those with Spark configuration. Empty if nothing can be patched."""
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.settings or finding.commands:
             by_subject.setdefault(finding.subject, []).append(finding)
-    return "\n\n".join(_part(subject, each, forms.get(subject)) for subject, each in by_subject.items())
+    return "\n\n".join(_part(subject, each, apps.get(subject)) for subject, each in by_subject.items())
 
 
-def _part(subject: str, findings: list[Finding], form: Form | None) -> str:
+def _part(subject: str, findings: list[Finding], app: Submission | None) -> str:
     settings = {key: value for finding in findings for key, value in finding.settings.items()}
     commands = list(dict.fromkeys(command for finding in findings for command in finding.commands))
     ids = ", ".join(dict.fromkeys(finding.id for finding in findings))
-    return "\n".join([comment(f"{subject}: {ids}"), *_written(settings, form), *commands])
+    return "\n".join([comment(f"{subject}: {ids}"), *_written(settings, app), *commands])
 
 
-def _written(settings: Mapping[str, str], form: Form | None) -> list[str]:
+def _written(settings: Mapping[str, str], app: Submission | None) -> list[str]:
     if not settings:
         return []
-    if form is Form.COMMAND:
-        return [" \\\n".join(f"  --conf {key}={value}" for key, value in settings.items())]
-    if form is Form.SPARK_APPLICATION:
-        return [yaml.safe_dump({"spec": {"sparkConf": dict(settings)}}, sort_keys=False).rstrip()]
+    if app is not None and app.form is Form.COMMAND:
+        return [" \\\n".join(f"  --conf {shlex.quote(f'{key}={value}')}" for key, value in settings.items())]
+    if app is not None and app.form is Form.SPARK_APPLICATION:
+        document: dict[str, Any] = dict(settings)
+        for part in reversed(app.patch_at):
+            document = {part: document}
+        return [yaml.safe_dump(document, sort_keys=False).rstrip()]
     return [f"{key} {value}" for key, value in settings.items()]

@@ -13,7 +13,7 @@ from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON
-from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, TooLarge, Unavailable
+from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, TooLarge, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.pods import Held, Pod, held
 from ballast.model import Levels, Pin, Placement, Reason
@@ -106,10 +106,16 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
                 return fresh
             current = fresh
         except KubeError as error:
-            return Refused(error.message, unacceptable=not error.of_server)
+            right = _lacks_right(error)
+            return Refused(error.message, forbidden=right, unacceptable=not (error.of_server or right))
         else:
             return Released(patch.pin, patch.reason)
     return Changed("it changes faster than it can be patched")
+
+
+def _lacks_right(error: KubeError) -> bool:
+    """Rights do not depend on what is written. After an API server restart it may not know them yet."""
+    return isinstance(error, Forbidden) and error.of_rights
 
 
 def _of_any_version(order: Release, pod: Held, patch: ReleasePatch) -> list[JSON]:
@@ -278,14 +284,15 @@ class Scheduled:
 DeletionOutcome = Deleted | Scheduled | Changed | Vanished | Refused
 
 
-def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str) -> DeletionOutcome:
+def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str, gated: bool = False) -> DeletionOutcome:
     """Delete the pod with exactly this uid if, and only if, it has not been bound to a node.
 
-    It is read first; a pod that changes before it is deleted is left alone, and the outcome is Changed.
+    `gated`: and if our gate is in it, so that it has never run. It is read first; a pod that changes before it is
+    deleted is left alone, and the outcome is Changed.
     """
     try:
-        seen = client.get_as(lambda pod: _unscheduled(pod, uid), POD, name, namespace=namespace)
-        if isinstance(seen, Vanished | Scheduled):
+        seen = client.get_as(lambda pod: _unscheduled(pod, uid, gated=gated), POD, name, namespace=namespace)
+        if isinstance(seen, Vanished | Scheduled | Changed):
             return seen
         client.delete(POD, name, namespace=namespace, preconditions=seen)
     except NotFound:
@@ -297,12 +304,25 @@ def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str) -
     return Deleted()
 
 
-def _unscheduled(pod: JSON, uid: str) -> dict[str, str] | Vanished | Scheduled:
+def delete_gated_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[tuple[Pod, DeletionOutcome]]:
+    """Delete those of them that our gate still holds; without those for which there is no answer yet."""
+    outcomes = bulkhead.map(
+        lambda pod: delete_unscheduled(client, namespace=pod.namespace, name=pod.name, uid=pod.uid, gated=True),
+        pods,
+        key=lambda pod: f"delete {pod.uid}",
+        namespace=lambda pod: pod.namespace,
+    )
+    return [(pod, outcome) for pod, outcome in zip(pods, outcomes, strict=True) if outcome is not None]
+
+
+def _unscheduled(pod: JSON, uid: str, *, gated: bool) -> dict[str, str] | Vanished | Scheduled | Changed:
     """What it must be when it is deleted, or why it is not to be."""
     if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
         return Vanished()
     if pod["spec"].get("nodeName"):
         return Scheduled(pod["spec"]["nodeName"])
+    if gated and held(pod) is None:
+        return Changed("it has been released meanwhile")
     return {"uid": uid, "resourceVersion": pod["metadata"]["resourceVersion"]}
 
 

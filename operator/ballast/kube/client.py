@@ -153,6 +153,13 @@ class Client:
         path = f"{kind.path(namespace=namespace)}?dryRun=All&fieldManager={FIELD_MANAGER}"
         return self._call(_Request(action, "POST", path, {}, body, repeatable=True), as_object)
 
+    def patch_dry(
+        self, kind: Kind, name: str, patch: Sequence[JSON] | Mapping[str, Any], *, namespace: str | None = None
+    ) -> JSON:
+        """What the patched object would be, after admission. Nothing is stored."""
+        asked = _patching(kind, name, patch, namespace=namespace, subresource=None, accept=FULL)
+        return self._call(replace(asked, path=f"{asked.path}&dryRun=All", repeatable=True), as_object)
+
     def create(
         self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None, retry_busy: bool = True
     ) -> JSON:

@@ -106,10 +106,17 @@ class Volumes:
 
     terms: Mapping[tuple[str, str], tuple[Term, ...]] = field(default_factory=dict)
     """Of those that can't be reached from everywhere, by namespace and name of the claim."""
+    bound: frozenset[tuple[str, str]] = frozenset()
+    """Claims that have a volume."""
 
     @classmethod
     def of(cls, volumes: Iterable[Volume]) -> Volumes:
-        return cls({each.claim: each.terms for each in volumes if each.claim is not None and each.terms})
+        bound = {each.claim: each.terms for each in volumes if each.claim is not None}
+        return cls({claim: found for claim, found in bound.items() if found}, frozenset(bound))
+
+    def all_bound(self, namespace: str, claims: tuple[str, ...]) -> bool:
+        """False: where the pod can run is known only when its volume is made, which a StorageClass may do late."""
+        return all((namespace, name) in self.bound for name in claims)
 
     def node_terms(self, namespace: str, claims: tuple[str, ...]) -> tuple[tuple[Term, ...], ...]:
         """The terms of each volume that can't be reached from everywhere. A claim not bound yet demands nothing."""

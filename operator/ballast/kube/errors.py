@@ -83,6 +83,11 @@ class Forbidden(KubeError):  # noqa: N818 -- says what is wrong, reads well when
     def __str__(self) -> str:
         return f"not allowed to {self.action}: {self.message} (grant the operator's ClusterRole this right)"
 
+    @property
+    def of_rights(self) -> bool:
+        """The API server's own authorization says so, which does not see what is to be written."""
+        return _OF_RIGHTS in self.message
+
 
 class Denied(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
     """A webhook or an admission policy refused the object, or a webhook or a quota could not be asked.
@@ -118,6 +123,8 @@ def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:
         kind = TooLarge
     elif any(words.search(message) for words in _OF_ADMISSION):
         kind = Denied
+    elif status == 403 and message.endswith(_NOT_READY):
+        kind = Unavailable
     if status == 409 and body.get("reason") == "AlreadyExists":
         kind = AlreadyExists
     return kind(action, message, status=status, body=body)
@@ -125,6 +132,9 @@ def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:
 
 _TOO_LARGE = "etcdserver: request is too large"
 """Comes with status 500, and is about the one object: its owner may have made it as long as etcd takes."""
+_NOT_READY = "is forbidden: not yet ready to handle request"
+"""Of admission after an API server restart: a moment later it is ready."""
+_OF_RIGHTS = ' is forbidden: User "'
 _OF_ADMISSION = (
     re.compile(r"^admission webhook \S+ denied the request"),
     re.compile(r'^\S+ "[^"]*" is forbidden: ValidatingAdmissionPolicy \''),

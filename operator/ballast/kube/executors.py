@@ -10,8 +10,8 @@ from ballast.kube import names
 from ballast.kube.amounts import AmountReader
 from ballast.kube.constraint_reader import REQUIRED
 from ballast.kube.document import JSON, seconds
+from ballast.kube.spark_container import spark_container, state_of
 
-_CONTAINER = "spark-kubernetes-executor"
 _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
 _OF_DIRECT_ALLOCATOR = re.compile(r"-exec-[0-9]+\Z")
@@ -40,11 +40,13 @@ class SparkExecutor:
     lacks_room: bool
     """False: kube-scheduler found no node for it, and not only for lack of an amount that it requests."""
     exit_code: int | None
-    """The highest of its containers that have ended."""
+    """Of Spark's container; None while that runs, whatever else is in the pod."""
     pinned_at: float | None
     """When Ballast wrote its required node affinity; None if it did not."""
     by_other_pods: bool = False
     """Its pod requires to be near other pods or apart from them, by what Ballast does not look at."""
+    owner_uid: str = ""
+    """Of the pod that owns its pod: Spark names the driver's, whatever labels that has."""
 
 
 class ExecutorReader:
@@ -59,32 +61,41 @@ class ExecutorReader:
         owner = _controller(metadata)
         executor_id = labels.get(names.SPARK_EXECUTOR_ID) or ""
         pinned_at = _pinned_at(metadata)
+        container = spark_container(spec)
+        state = state_of(container, status)
         return SparkExecutor(
             application=labels.get(names.SPARK_APPLICATION) or "",
             executor_id=executor_id,
             resource_profile=labels.get(names.SPARK_RESOURCE_PROFILE) or "0",
-            cores=self._cores(spec),
+            cores=self._cores(container or {}),
             graceful=any(_stops_by(container, self._script) for container in spec["containers"]),
             allocator_direct=executor_id != names.SPARK_INDIRECT_ID
             and owner.get("kind", "Pod") == "Pod"
             and _OF_DIRECT_ALLOCATOR.search(metadata["name"]) is not None,
-            kueue_managed=any(key.startswith(names.KUEUE) for key in (*labels, *gates)),
+            kueue_managed=_kueue_managed(metadata, gates),
             opted_out=_opted_out(metadata),
-            running_since=_running_since(status),
+            running_since=_running_since(status, state),
             unschedulable_since=_unschedulable_since(status, pinned_at),
             lacks_room=_lacks_room(status),
-            exit_code=_exit_code(status),
+            exit_code=_exit_code(state),
             pinned_at=pinned_at,
             by_other_pods=_by_other_pods(spec),
+            owner_uid=_owning_pod(metadata),
         )
 
-    def _cores(self, spec: JSON) -> float:
-        container = _container(spec)
+    def _cores(self, container: JSON) -> float:
         for entry in container.get("env") or ():
             if entry["name"] == "SPARK_EXECUTOR_CORES":
                 return _slots(entry.get("value"))
         asked = (container.get("resources") or {}).get("requests") or {}
         return min(self._amounts.quantity(asked["cpu"]), _MOST_SLOTS) if "cpu" in asked else 1.0
+
+
+def _kueue_managed(metadata: JSON, gates: tuple[str, ...]) -> bool:
+    """Whether Kueue queues this pod. A queue label alone does not: Kueue ignores an executor whose driver is queued."""
+    return names.KUEUE_MANAGED in (metadata.get("finalizers") or ()) or any(
+        gate.startswith(names.KUEUE) for gate in gates
+    )
 
 
 def _opted_out(metadata: JSON) -> bool:
@@ -112,9 +123,10 @@ def _controller(metadata: JSON) -> JSON:
     return next((owner for owner in owners if owner.get("controller")), {})
 
 
-def _container(spec: JSON) -> JSON:
-    containers: list[JSON] = spec["containers"]
-    return next((c for c in containers if c["name"] == _CONTAINER), containers[0])
+def _owning_pod(metadata: JSON) -> str:
+    owners: list[JSON] = metadata.get("ownerReferences") or []
+    pods = sorted((each for each in owners if each.get("kind") == "Pod"), key=lambda each: not each.get("controller"))
+    return pods[0].get("uid") or "" if pods else ""
 
 
 def _stops_by(container: JSON, script: str) -> bool:
@@ -123,20 +135,16 @@ def _stops_by(container: JSON, script: str) -> bool:
     return bool(command) and command[-1].endswith(script)
 
 
-def _running_since(status: JSON) -> float | None:
+def _running_since(status: JSON, state: JSON | None) -> float | None:
+    """Since when Spark's container runs, or the pod where that can't be told."""
     if status.get("phase") != "Running":
         return None
-    starts = [
-        ((entry.get("state") or {}).get("running") or {}).get("startedAt")
-        for entry in status.get("containerStatuses") or ()
-    ]
-    return seconds(min((start for start in starts if start), default=None) or status.get("startTime"))
+    return seconds(((state or {}).get("running") or {}).get("startedAt") or status.get("startTime"))
 
 
-def _exit_code(status: JSON) -> int | None:
-    ends = [(entry.get("state") or {}).get("terminated") for entry in status.get("containerStatuses") or ()]
-    codes = [int(end["exitCode"]) for end in ends if end]
-    return max(codes, default=None)
+def _exit_code(state: JSON | None) -> int | None:
+    end = (state or {}).get("terminated")
+    return int(end["exitCode"]) if end else None
 
 
 def _unschedulable_since(status: JSON, released_at: float | None) -> float | None:

@@ -27,6 +27,8 @@ SPARK_INDIRECT_ID = "EXECID"
 """Executor id in pods of Spark's statefulset and deployment allocators."""
 
 KUEUE = "kueue.x-k8s.io/"
+KUEUE_MANAGED = f"{KUEUE}managed"
+"""The finalizer of every pod that Kueue queues."""
 
 _KNOWN = frozenset(
     {GATE_CHOICE, TOPOLOGY, COMPONENT, WORKLOAD}

@@ -99,6 +99,8 @@ class Pod:
     nomination: Nomination | None = None
     executor: SparkExecutor | None = field(default=None)
     """Set for pods labeled spark-role=executor; a driver is never one."""
+    drives: tuple[str, ...] = ()
+    """Ids of applications whose executors it owns. Known where it was read together with them."""
 
     @property
     def key(self) -> str:
@@ -148,11 +150,23 @@ class Pod:
 
     @property
     def is_driver(self) -> bool:
-        return self.labels.get(names.SPARK_ROLE) == "driver"
+        return self.labels.get(names.SPARK_ROLE) == "driver" or bool(self.drives)
+
+    @property
+    def driven(self) -> tuple[str, ...]:
+        """Ids of the applications that it is the driver of."""
+        labeled = self.labels.get(names.SPARK_APPLICATION) if self.labels.get(names.SPARK_ROLE) == "driver" else None
+        return self.drives if not labeled or labeled in self.drives else (labeled, *self.drives)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the executor in it has failed. Its pod ends only when its sidecars do, which some never do."""
+        return self.status_phase == "Failed" or bool(self.executor and self.executor.exit_code)
 
     @property
     def phase(self) -> Phase:
-        if self.ended:
+        """An executor has ended when Spark's container has, though the pod takes room as long as a sidecar runs."""
+        if self.ended or (self.executor is not None and self.executor.exit_code is not None):
             return Phase.ENDED
         if self.leaving:
             return Phase.LEAVING

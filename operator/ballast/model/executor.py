@@ -101,6 +101,9 @@ class Executor:
     """Its pod requires to be near other pods or apart from them, or not all pods that may keep it away were looked at.
     If it required a zone as well, no node might be left.
     """
+    late_claims: bool = False
+    """It mounts a claim that has no volume yet. The zones in which its StorageClass makes volumes are not read: if it
+    required a zone, there might be no node that the volume can be made for."""
     unknown_topology: str = ""
     """What its topology label names, where there is no SparkTopology of that name; else empty."""
     usage: ExecutorUsage | None = None

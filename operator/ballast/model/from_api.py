@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -52,7 +53,7 @@ def policy_from(resource: BalancingPolicy, node_labels: NodeLabels | None = None
         weights=Weights(*spec.metrics.weights.ratios()),
         placement=_placement(spec.placement, node_labels or {}),
         shedding=_shedding(spec.shedding),
-        moves=_moves(spec.moves),
+        moves=replace(_moves(spec.moves), scheduler_names=spec.placement.scheduler_names),
     )
 
 
@@ -63,6 +64,7 @@ def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
     most = {PlacementStrategy.LEAST_LONG_TERM_RATE: float(rate.overload_threshold)}
     return PlacementPolicy(
         mode=spec.mode,
+        scheduler_names=spec.scheduler_names,
         strategy=spec.strategy.value,
         order=spec.order,
         packing=spec.packing,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ballast.enums import ExecutorOrder, LoadUnit, MovesMode, Packing, Pin, PlacementMode
+from ballast.model.executor import KUBE_SCHEDULER
 from ballast.model.location import DEFAULT_LEVELS, Levels
 from ballast.model.shedders import (
     OverloadSettings,
@@ -54,6 +55,8 @@ class PlacementPolicy:
     favored_nodes: tuple[str, ...] = ()
     unfavored_nodes: tuple[str, ...] = ()
     limits: tuple[ComponentLimit, ...] = ()
+    scheduler_names: tuple[str, ...] = (KUBE_SCHEDULER,)
+    """Of whose executors are placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,8 @@ class MovesPolicy:
     ttl_seconds: float = 90000.0
     allow_ungraceful: bool = False
     allow_kueue_managed: bool = False
+    scheduler_names: tuple[str, ...] = (KUBE_SCHEDULER,)
+    """As in PlacementPolicy: a replacement is placed by one of them."""
     budgets: tuple[Budget, ...] = ()
     pause_after_failures: int = 3
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ballast.model import MovePhase, Phase
-from ballast.moves.state import MoveReason, MoveState, Replacement, elsewhere
+from ballast.model import MovePhase, Phase, Pin
+from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Replacement, elsewhere
 from ballast.moves.step import (
     ClearNomination,
     DeleteUnscheduled,
@@ -30,7 +30,7 @@ from ballast.moves.step import (
 )
 
 MAX_ATTEMPTS = 3
-"""Replacements deleted because their pin could not be met; the next one is released unpinned."""
+"""Replacements deleted because their pin could not be met; the place of the next one is preferred."""
 UNSCHEDULABLE_SECONDS = 15.0
 """How long a pinned pod may stay unschedulable: kube-scheduler retries within seconds when a node gets room."""
 NOMINATED_SECONDS = 5.0
@@ -104,6 +104,7 @@ def _settle(at: Situation, pod: Pod, claim: Replacement) -> Step:
     arrived = replace(claim, node=where, pinned=pod.pinned)
     arrived = replace(arrived, displaced=_displaced(at, arrived))
     timings = replace(at.move.timings, settling_at=since)
+    before = at.move.before if where == at.move.destination else _before_on(at, where)
     return enter(
         at,
         MovePhase.SETTLING,
@@ -111,7 +112,13 @@ def _settle(at: Situation, pod: Pod, claim: Replacement) -> Step:
         f"{pod.name} runs on {where}{elsewhere(at.move, arrived)}; judged after {at.settings.settle_seconds:.0f} s",
         replacement=arrived,
         timings=timings,
+        before=before,
     )
+
+
+def _before_on(at: Situation, node: str) -> MoveMetrics:
+    """What the move is judged by if its replacement runs on this node."""
+    return replace(at.move.before, cold_score=at.facts.scores.get(node))
 
 
 def _displaced(at: Situation, arrived: Replacement) -> bool:
@@ -136,16 +143,15 @@ def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
         return overdue or wait(at, _deadline(at))
     held_until = max(pod.gate_since, claim.claimed_at or pod.gate_since) + PIN_SECONDS
     revalidation = at.facts.revalidation
-    unpinned = at.move.attempts >= MAX_ATTEMPTS or revalidation.refusal is not None or at.facts.pin_refused
+    unpinned = revalidation.refusal is not None or at.facts.pin_refused
     if unpinned or at.now >= held_until:
         return do(at, ReleaseUnpinned(pod.name, pod.uid))
     node = revalidation.destination or at.move.destination
     if node != at.move.destination:
         message = f"{pod.name} goes to {node}: {at.move.destination} has no room left"
-        before = replace(at.move.before, cold_score=at.facts.scores.get(node))
-        return announce(at, MoveReason.PLACING, message, target=node, before=before)
-    pin = PinReplacement(pod.name, pod.uid, node, at.settings.pin)
-    return do(at, pin, until=held_until)
+        return announce(at, MoveReason.PLACING, message, target=node, before=_before_on(at, node))
+    pin = Pin.NONE if at.move.attempts >= MAX_ATTEMPTS else at.settings.pin
+    return do(at, PinReplacement(pod.name, pod.uid, node, pin), until=held_until)
 
 
 def _schedule(at: Situation, pod: Pod) -> Step:

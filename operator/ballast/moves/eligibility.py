@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ballast.model import (
-    KUBE_SCHEDULER,
     Executor,
     ExecutorUsage,
     MovesPolicy,
@@ -48,7 +47,6 @@ def objections(case: Case, moves: MovesPolicy) -> Iterator[Objection]:
 
 
 def _opted_in(case: Case, moves: MovesPolicy) -> Objection | None:
-    del moves
     executor = case.executor
     if not executor.enforced:
         return Reason.NOT_OPTED_IN, "its namespace or pod has not opted in"
@@ -57,7 +55,7 @@ def _opted_in(case: Case, moves: MovesPolicy) -> Objection | None:
             "a selector or its pod template alone chose it, so its replacement might not be held: label its namespace "
             "ballast.dev/gate=enabled, or the executors with ballast.dev/topology"
         )
-    if executor.scheduler != KUBE_SCHEDULER:
+    if executor.scheduler not in moves.scheduler_names:
         return Reason.FOREIGN_SCHEDULER, f"it is scheduled by {executor.scheduler}"
     return None
 

@@ -131,8 +131,8 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class PinReplacement:
-    """Nominate the pod to `node`, then remove Ballast's gate and require `node`, down to the level of `pin`, in one
-    patch; only if gated. Where the nomination is refused, the pod is released without it.
+    """Nominate the pod to `node`, then remove Ballast's gate, require `node` down to the level of `pin`, and prefer it
+    beyond, in one patch; only if gated. Where the nomination is refused, the pod is released without it.
     """
 
     pod: str

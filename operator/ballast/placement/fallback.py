@@ -213,7 +213,7 @@ class _Zones:
         return sent
 
     def _placement(self, executor: Executor, location: Location, detail: str) -> Placement:
-        may_be_tied = executor.labeled and not executor.by_other_pods
+        may_be_tied = executor.labeled and not (executor.by_other_pods or executor.late_claims)
         ties = may_be_tied and self._policy.pin is not Pin.NONE and location[0] is not None
         pin = Pin.ZONE if ties else Pin.NONE
         return Placement(executor.key, executor.uid, None, location, pin, Reason.GATE_TIMEOUT, detail)

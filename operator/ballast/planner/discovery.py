@@ -10,6 +10,7 @@ from typing import Any
 
 from ballast.api.version import API_VERSION
 from ballast.errors import BallastError, InvalidField
+from ballast.sizing.progress_log import reported
 
 KAFKA = "kafka"
 _KAFKA_SOURCE = re.compile(r"^KafkaV2\[\w+\[(.*)\]\]$")
@@ -192,7 +193,7 @@ def query_of(lines: Iterable[str], name: str) -> Query:
     topics: dict[str, None] = {}
     others: dict[str, None] = {}
     to_kafka, read = False, False
-    for number, line in enumerate(lines, start=1):
+    for number, line in reported(lines):
         if not line.strip():
             continue
         try:
@@ -200,7 +201,7 @@ def query_of(lines: Iterable[str], name: str) -> Query:
             described = [str(source.get("description", "")) for source in document["sources"]]
             sink = str((document.get("sink") or {}).get("description", ""))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            remedy = "not a StreamingQueryProgress; name a file with one (its `json`) a line"
+            remedy = "not a StreamingQueryProgress; name a file with one (its `json`) a line, or a driver's log"
             raise InvalidField("--progress", f"{name}:{number}", remedy) from None
         read = True
         to_kafka = to_kafka or "kafka" in sink.lower()

@@ -41,6 +41,8 @@ from ballast.planner.plan import plan
 from ballast.planner.replan import replanned
 
 _MOST_PAST = 10
+_RELEASED_SECONDS = 5.0
+"""After the gate timeout: until an executor has surely been released, or its release is refused."""
 
 
 class UnknownExecutorError(BallastError):
@@ -116,7 +118,9 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         slowness=candidates.slowness(found),
         pressure_ratio=candidates.pressure_ratio(found.node or ""),
         load_cores=candidates.loads.known(found),
-        grounds=tuple(_grounds(found, snapshot, memory, past)),
+        grounds=tuple(
+            _grounds(found, snapshot, memory, past, gate_timeout_seconds=policy.placement.gate_timeout_seconds)
+        ),
         ends=ends(found, snapshot, policy.levels),
         verdict=_verdict(found, decided, policy.moves.mode),
         objections=_objections(
@@ -132,10 +136,25 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     )
 
 
-def _grounds(executor: Executor, snapshot: Snapshot, memory: Memory, past: tuple[Move, ...]) -> Iterator[str]:
+def _held(executor: Executor, snapshot: Snapshot, gate_timeout_seconds: float) -> str:
+    if executor.gates:
+        return f"with the gates of {', '.join(executor.gates)}"
+    since = executor.last_gate_since
+    if since is not None and snapshot.taken_at - since > gate_timeout_seconds + _RELEASED_SECONDS:
+        return "longer than its gate timeout: its release is refused (see its Events), or no operator runs"
+    return "until its set is complete"
+
+
+def _grounds(
+    executor: Executor,
+    snapshot: Snapshot,
+    memory: Memory,
+    past: tuple[Move, ...],
+    *,
+    gate_timeout_seconds: float,
+) -> Iterator[str]:
     if executor.phase is Phase.GATED:
-        held = f"with the gates of {', '.join(executor.gates)}" if executor.gates else "until its set is complete"
-        yield f"it is on no node yet: Ballast's gate holds it, {held}"
+        yield f"it is on no node yet: Ballast's gate holds it, {_held(executor, snapshot, gate_timeout_seconds)}"
         return
     if executor.node is None:
         yield "it is on no node yet: kube-scheduler has not bound it"

@@ -40,6 +40,7 @@ from ballast.planner.release import (
     Releases,
     given_up,
     of_one_pass,
+    patience_ends,
     releases,
     tried_lately,
     unschedulable,
@@ -124,9 +125,14 @@ def _count(executor: Executor, running: dict[tuple[str, str], Counter[str]], uns
 
 
 _PREFERRED = "its place is preferred, not required: neither its own label nor one of its namespace opted in"
+_REFUSED_LATELY = "its place is preferred, not required: others of its component could not run in theirs lately"
 _BY_OTHER_PODS = (
     "its place is preferred, not required: its pod requires affinity to other pods, or a spread over them, or not all "
     "pods that may keep it away were looked at; kube-scheduler decides about these"
+)
+_LATE_CLAIMS = (
+    "its place is preferred, not required: it mounts a claim that has no volume yet, and kube-scheduler decides where "
+    "that is made"
 )
 
 
@@ -159,8 +165,8 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     inputs = _inputs(snapshot, policy, memory, now)
     released = _releases(inputs)
     inputs = replace(inputs, reserved=_still_reserved(inputs, released))
-    left, placed = _placed(inputs, released)
-    placements = (*_unpinned(released), *left, *placed.placements)
+    placed = _placed(inputs, released.place)
+    placements = (*_unpinned(released), *placed.placements)
     leveling = _leveled(inputs, placements, placed.state)
     remembering = replace(
         with_speeds(kept(leveling.memory, policy, placed.state), snapshot, policy, now=now),
@@ -180,7 +186,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         pool=_pool(inputs, leveling),
         locality=_localities(inputs),
         paused=tuple(sorted(inputs.resting.paused)),
-        wake_at=_wake_at(released, clear_at),
+        wake_at=_wake_at(released, clear_at, patience_ends(snapshot, now)),
     )
     return decided, remembering
 
@@ -236,15 +242,7 @@ def _as_it_is(executor: Executor, reason: Reason) -> Placement:
     return Placement(executor.key, executor.uid, None, (), Pin.NONE, reason)
 
 
-def _placed(inputs: _Inputs, released: Releases) -> tuple[list[Placement], Placed]:
-    """Those of components that are given up for now, released as they are, and the places of the others."""
-    hopeless = given_up(inputs.memory, inputs.now)
-    left = [e for e in released.place if (e.topology, e.component) in hopeless]
-    gated = [e for e in released.place if (e.topology, e.component) not in hopeless]
-    return [_as_it_is(e, Reason.TOO_MANY_ATTEMPTS) for e in left], _with_places(inputs, gated)
-
-
-def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
+def _placed(inputs: _Inputs, gated: Sequence[Executor]) -> Placed:
     measured = inputs.measured.by_node
     found = place(
         inputs.snapshot,
@@ -258,21 +256,33 @@ def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
         measured=measured,
         state=observed(inputs.before, inputs.snapshot, inputs.policy, measured=measured, now=inputs.now),
     )
-    tried = tried_lately(inputs.memory, inputs.now)
-    in_vain = {e.uid for e in gated if (e.topology, e.component) in tried}
-    return replace(found, placements=_tied(found.placements, gated, in_vain))
+    in_vain, hopeless = (
+        {e.uid for e in gated if (e.topology, e.component) in components}
+        for components in (tried_lately(inputs.memory, inputs.now), given_up(inputs.memory, inputs.now))
+    )
+    return replace(found, placements=_tied(found.placements, gated, in_vain=in_vain, hopeless=hopeless))
 
 
-def _tied(placements: list[Placement], gated: list[Executor], in_vain: Collection[str]) -> list[Placement]:
+def _tied(
+    placements: list[Placement], gated: Sequence[Executor], *, in_vain: Collection[str], hopeless: Collection[str]
+) -> list[Placement]:
     """Don't pin executors that must not be deleted: an unschedulable pin could not be undone.
 
     Nor those that require a spread over pods, or (anti-)affinity to them: the pin would defeat the spread, or leave
-    them no node. `in_vain`: those that should not wait for a node in their zone, since others of their component have.
+    them no node. Nor those whose volume is still to be made. `in_vain`: those that should not wait for a node in their
+    zone, since others of their component have. `hopeless`: those whose places kube-scheduler may refuse again.
     """
-    loose = {executor.uid: _PREFERRED for executor in gated if not executor.labeled}
+    loose = dict.fromkeys(hopeless, _REFUSED_LATELY)
+    loose |= {executor.uid: _PREFERRED for executor in gated if not executor.labeled}
+    loose |= {executor.uid: _LATE_CLAIMS for executor in gated if executor.late_claims}
     loose |= {executor.uid: _BY_OTHER_PODS for executor in gated if executor.by_other_pods}
     return [
-        replace(p, pin=Pin.NONE, detail=p.detail or loose.get(p.uid, _PREFERRED))
+        replace(
+            p,
+            pin=Pin.NONE,
+            reason=p.reason or (Reason.TOO_MANY_ATTEMPTS if p.uid in hopeless else None),
+            detail=p.detail or loose.get(p.uid, _PREFERRED),
+        )
         if p.uid in loose or (p.node is None and p.uid in in_vain)
         else p
         for p in placements
@@ -322,9 +332,10 @@ def _localities(inputs: _Inputs) -> tuple[LocalityView, ...]:
     )
 
 
-def _wake_at(released: Releases, clear_at: float | None) -> float | None:
+def _wake_at(released: Releases, *others: float | None) -> float | None:
+    """The earliest of all times at which an executor has waited long enough."""
     ends = [hold.until for hold in released.holds]
-    return min((at for at in (*ends, clear_at) if at is not None), default=None)
+    return min((at for at in (*ends, *others) if at is not None), default=None)
 
 
 # How often in a row nodes were part of too wide a gap, as the policy's strategy remembers it.

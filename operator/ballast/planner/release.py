@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ballast.model import (
-    KUBE_SCHEDULER,
     Attempts,
     Constraints,
     Executor,
@@ -80,7 +79,7 @@ def tried_lately(memory: Memory, now: float) -> frozenset[Key]:
 
 
 def given_up(memory: Memory, now: float) -> frozenset[Key]:
-    """Components whose executors are released unpinned for now."""
+    """Components whose executors' places are preferred for now, not required."""
     return frozenset(key for key, each in _remembered(memory, now).items() if each.count >= MOST_ATTEMPTS)
 
 
@@ -98,18 +97,34 @@ def _counted(before: Attempts | None, key: Key, now: float) -> Attempts:
     return replace(before, count=before.count + 1, last_at=now)
 
 
+def patience_ends(snapshot: Snapshot, now: float) -> float | None:
+    """When the next executor will have been unschedulable in its place for as long as it may; None if none is."""
+    ends = (
+        executor.unschedulable_since + seconds
+        for executor in snapshot.executors
+        if executor.unschedulable_since is not None and _waits(executor, now, -inf)
+        for seconds in (_patience_seconds(executor), NODE_SECONDS)
+    )
+    return min((at for at in ends if at > now), default=None)
+
+
 def _patience_seconds(executor: Executor) -> float:
     return PATIENCE_SECONDS if executor.lacks_room else BARRED_SECONDS
 
 
 def _waits(executor: Executor, now: float, seconds: float) -> bool:
-    """Whether it has been unschedulable in its place for so long."""
+    """Whether it has been unschedulable in its place for so long.
+
+    Its condition goes on saying so once kube-scheduler has a node for it, and waits for its volume or for pods that it
+    preempts there.
+    """
     since = executor.unschedulable_since
     return (
         executor.pinned
         and executor.enforced
         and executor.phase is Phase.PENDING
         and executor.node is None
+        and not executor.room_kept
         and since is not None
         and now - since >= seconds
     )
@@ -120,9 +135,6 @@ def _delete(executor: Executor) -> Placement:
         executor.key, executor.uid, None, (), Pin.NONE, Reason.NO_ROOM, "its place can't run it; it is placed again"
     )
 
-
-_ASIDE_GATES = frozenset({"kueue.x-k8s.io/topology"})
-"""Where another controller chooses the node, Ballast stands aside."""
 
 SetKey = tuple[str, str, str]
 """Topology, application, component."""
@@ -246,21 +258,22 @@ def _waiting_since(gated: Iterable[Executor]) -> dict[str, float]:
 def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:
     """The gated executors that this pass decides about, and those that a move may be waiting for.
 
-    A move pins the replacement that it has recognized by itself, so that one is in neither list; until it has, none
-    of its kind is given away. Beyond the gate timeout every executor is this pass's business.
+    A move pins the replacement that it has recognized by itself, so that one is in neither list; until it has one
+    that is still there, none of its kind is given away. Beyond the gate timeout every executor is this pass's business.
     """
     claimed = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
+    there = {executor.uid for executor in snapshot.executors if executor.phase is not Phase.ENDED}
     expecting = {
         (move.namespace, move.application, move.resource_profile)
         for move in snapshot.moves
-        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid is None
+        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid not in there
     }
     free: list[Executor] = []
     awaited: list[Executor] = []
     for executor in snapshot.executors:
         if executor.phase is not Phase.GATED:
             continue
-        if _time_is_up(executor, placement, now):
+        if placement.mode is not PlacementMode.ENFORCE or _time_is_up(executor, placement, now):
             free.append(executor)
         elif profile_of(executor) in expecting:
             awaited.append(executor)
@@ -283,9 +296,7 @@ def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
 def stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
     if placement.mode is not PlacementMode.ENFORCE or not executor.enforced:
         return Reason.NOT_ENFORCED
-    if executor.scheduler != KUBE_SCHEDULER:
-        return Reason.FOREIGN_SCHEDULER
-    return Reason.FOREIGN_GATE if _ASIDE_GATES.intersection(executor.gates) else None
+    return None if executor.scheduler in placement.scheduler_names else Reason.FOREIGN_SCHEDULER
 
 
 def _set_of(executor: Executor) -> SetKey:

@@ -49,6 +49,10 @@ class Prometheus:
         """The result of one instant query, as of `at` (seconds since the epoch) or now. Raises PrometheusError."""
         return _asked(self._transport, text, at=at)
 
+    def labels(self, text: str, *, at: float) -> tuple[Mapping[str, str], ...]:
+        """Labels of the series of a short answer. Raises PrometheusError."""
+        return tuple(series.labels for series in _asked(self._short, text, at=at).series)
+
     def ask(
         self, wanted: Queries, window_seconds: float, *, at: float | None = None, most_values: float = MOST_VALUES
     ) -> tuple[dict[str, Answer], dict[str, str]]:

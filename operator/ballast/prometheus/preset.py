@@ -3,15 +3,24 @@
 Every query yields an instant vector, except the batches' samples. Node series are identified by the label `node`, or
 by `instance` when that is missing; executor series by `namespace` and `pod`. Spark's own have `application_id` and
 `executor_id`, and the driver's pod in `namespace` and `pod`. `$window` stands for the policy's metric window, `$step`
-for a part of it.
+for a part of it. Every selector has `$matchers`, by which one cluster of several is chosen.
+
+Values of nodes and executors are sums over processors, devices and containers. Several clusters, or several replicas of
+one Prometheus, would be added up, too: the queries NODE_SOURCES and EXECUTOR_SOURCES find what has several sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from ballast.enums import Preset
+
+NODE_SOURCES, EXECUTOR_SOURCES = "nodeSources", "executorSources"
+"""Signals: how many sources a value has, where these are several. Their label `signal` names the value's."""
+SOURCES = (NODE_SOURCES, EXECUTOR_SOURCES)
+MATCHERS = "$matchers"
 
 _EXPORTED, _MEASURED = "$exported", "$measured"
 """In the text of a query, these stand for the most series of one namespace: of what pods export about themselves, and
@@ -33,6 +42,10 @@ class Queries:
     """
 
     by_signal: Mapping[str, str] = field(default_factory=dict)
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    """Label → value, of all series that are read."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Of the signals whose sources are counted: what gives one series for each source, with the labels that it has."""
 
     @classmethod
     def of_each_namespace(cls, texts: Mapping[str, str]) -> Queries:
@@ -45,10 +58,19 @@ class Queries:
     def shortened(self, window_seconds: float) -> dict[str, list[str]]:
         """Of the bounded queries: what to ask instead, one after the other, where the answer is too long to be read."""
         bounded = Queries(
-            {name: text for name, text in self.by_signal.items() if _EXPORTED in text or _MEASURED in text}
+            {name: text for name, text in self.by_signal.items() if _EXPORTED in text or _MEASURED in text},
+            self.matchers,
         )
         found = [bounded._rendered(window_seconds, most) for most in _FEWER_SERIES]
         return {name: [each[name] for each in found] for name in bounded.by_signal}
+
+    def with_more(self, more: Queries) -> Queries:
+        """These queries and those of `more`, of the same series."""
+        return replace(self, by_signal={**more.by_signal, **self.by_signal})
+
+    def sources_of(self, signal: str, group: Mapping[str, str], *, most: int) -> str:
+        """What gives a series for each source of one value, at most so many. `group`: the value's labels."""
+        return f"topk({most}, {_filled(self.sources[signal], {MATCHERS: matching({**self.matchers, **group})})})"
 
     def _rendered(self, window_seconds: float, most_series: Mapping[str, int]) -> dict[str, str]:
         window = max(1, round(window_seconds))
@@ -56,6 +78,7 @@ class Queries:
         values = {"$window": f"{window}s", "$step": f"{step}s"} | {
             name: str(most) for name, most in most_series.items()
         }
+        values[MATCHERS] = matching(self.matchers)
         return {name: _filled(text, values) for name, text in self.by_signal.items()}
 
 
@@ -65,15 +88,55 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
+def matching(labels: Mapping[str, str]) -> str:
+    """What selects series with these labels, to be followed by further conditions."""
+    return "".join(f"{name}={json.dumps(value, ensure_ascii=False)}," for name, value in labels.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """By which labels `job` the usual installations know their scrapes; those of a policy take their place.
+
+    kube-prometheus-stack's come first. The others are those of Grafana's Alloy, its older agent and its Kubernetes
+    charts, and of the charts of the single exporters.
+    """
+
+    node_exporter: tuple[str, ...] = ()
+    cadvisor: tuple[str, ...] = ()
+
+    @property
+    def of_node_exporter(self) -> str:
+        return job(self.node_exporter or _NODE_EXPORTER_JOBS)
+
+    @property
+    def of_cadvisor(self) -> str:
+        return job(self.cadvisor or _CADVISOR_JOBS)
+
+
+_NODE_EXPORTER_JOBS = (
+    "node-exporter", "prometheus-node-exporter", "integrations/node_exporter", "integrations/unix",
+)  # fmt: skip
+_CADVISOR_JOBS = ("kubelet", "integrations/kubernetes/cadvisor")
+KUBE_STATE_METRICS_JOBS = ("kube-state-metrics", "integrations/kubernetes/kube-state-metrics")
+_ALL_JOBS = Jobs()
+
+
+def job(jobs: Iterable[str]) -> str:
+    """What selects series of these jobs."""
+    return f'job=~"{"|".join(name.replace(".", "[.]") for name in jobs)}"'
+
+
 # The queries bound what a tenant's pods export: the number of series by namespace, and their length by what a name or
 # an id may be. An answer that is too long could not be read, and all tenants would be without that signal.
 
-# Only an IPv6 address has a `[`, so that the values of an answer can be counted before it is read.
-_NAMESPACE = 'namespace=~"[^[]{0,63}"'
-_INSTANCE = 'instance=~"[[]?[^[]{0,300}"'
-FROM_POD = f'{_NAMESPACE},pod=~"[^[]{{0,253}}"'
-OF_NODE = f'{_NAMESPACE},node=~"[^[]{{0,253}}",{_INSTANCE}'
-OF_EXECUTOR = f'{_NAMESPACE},pod=~"[^[]{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
+# Only an IPv6 address has a `[`, so that the values of an answer can be counted before it is read. All other printable
+# ASCII but `\` is listed: with `[^[]`, a Prometheus built with Go 1.22 or newer takes seconds for each expression.
+_CHARACTER = "[]-~ -Z]"
+_NAMESPACE = f'{MATCHERS}namespace=~"{_CHARACTER}{{0,63}}"'
+_INSTANCE = f'instance=~"[[]?{_CHARACTER}{{0,300}}"'
+FROM_POD = f'{_NAMESPACE},pod=~"{_CHARACTER}{{0,253}}"'
+OF_NODE = f'{_NAMESPACE},node=~"{_CHARACTER}{{0,253}}",{_INSTANCE}'
+OF_EXECUTOR = f'{_NAMESPACE},pod=~"{_CHARACTER}{{1,242}}-exec-[0-9]{{1,10}}",{_INSTANCE}'
 
 
 def _bounded(query: str, most: str = _EXPORTED) -> str:
@@ -138,80 +201,152 @@ SHUFFLE = Queries(
 
 # What is measured of nodes, and of executors.
 
-_BY_NODE = "by (namespace, node, instance)"
+_BY_NODE = "(namespace, node, instance)"
 _IDLE = 'mode!~"idle|iowait|steal"'
 _WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
 _INTERFACES = _WIRES.replace("device", "interface")
-_EXPORTER = f'job="node-exporter",{OF_NODE}'
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A signal that is added up over parts of what it is about. `parts`: the labels that tell these parts apart.
+
+    All other labels of `selected` tell sources apart: cluster, replica, job, instance, and whatever a scrape puts on.
+    """
+
+    value: str
+    selected: str
+    parts: str = ""
+
+    @property
+    def sources(self) -> str:
+        return f"group without ({self.parts}) ({self.selected})"
+
+    def several(self, signal: str, by: str) -> str:
+        return f'label_replace(count by {by} ({self.sources}) > 1, "signal", "{signal}", "", "")'
 
 
 def _node(query: str) -> str:
     return _bounded(query, _MEASURED)
 
 
-_STACK_NODES = {
-    "nodeCpu": _node(f"sum {_BY_NODE} (rate(node_cpu_seconds_total{{{_EXPORTER},{_IDLE}}}[$window]))"),
-    "nodeMemory": _node(
-        f"sum {_BY_NODE} (node_memory_MemTotal_bytes{{{_EXPORTER}}} - node_memory_MemAvailable_bytes{{{_EXPORTER}}})"
-    ),
-    "nodeNetworkReceive": _node(
-        f"8 * sum {_BY_NODE} (rate(node_network_receive_bytes_total{{{_EXPORTER},{_WIRES}}}[$window]))"
-    ),
-    "nodeNetworkTransmit": _node(
-        f"8 * sum {_BY_NODE} (rate(node_network_transmit_bytes_total{{{_EXPORTER},{_WIRES}}}[$window]))"
-    ),
-    "nodePressure": _node(f"sum {_BY_NODE} (rate(node_pressure_cpu_waiting_seconds_total{{{_EXPORTER}}}[$window]))"),
-    "nodeAge": _node(f'time() - max {_BY_NODE} (timestamp(node_cpu_seconds_total{{{_EXPORTER},mode="idle"}}))'),
-}
-
-_ROOT = f'id="/",pod="",{OF_NODE}'
-"""The node itself, as its kubelet exports it. A series that was scraped from a pod has the label `pod`, and is none."""
-
-_CADVISOR_NODES = {
-    "nodeCpu": _node(f"sum {_BY_NODE} (rate(container_cpu_usage_seconds_total{{{_ROOT}}}[$window]))"),
-    "nodeMemory": _node(f"sum {_BY_NODE} (container_memory_working_set_bytes{{{_ROOT}}})"),
-    "nodeNetworkReceive": _node(
-        f"8 * sum {_BY_NODE} (rate(container_network_receive_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
-    ),
-    "nodeNetworkTransmit": _node(
-        f"8 * sum {_BY_NODE} (rate(container_network_transmit_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
-    ),
-    "nodePressure": _node(f"sum {_BY_NODE} (rate(container_pressure_cpu_waiting_seconds_total{{{_ROOT}}}[$window]))"),
-    "nodeAge": _node(f"time() - max {_BY_NODE} (timestamp(container_cpu_usage_seconds_total{{{_ROOT}}}))"),
-}
+def _summed(selected: str, parts: str, *, rate: bool = True, of: str = "", factor: str = "") -> _Measured:
+    """`of`: what is added up instead of `selected`, if that selects less."""
+    text = of or selected
+    return _Measured(f"{factor}sum by {_BY_NODE} ({f'rate({text}[$window])' if rate else text})", selected, parts)
 
 
-_KUBELET = 'job="kubelet",metrics_path="/metrics/cadvisor"'
-_BY_POD = "by (namespace, pod, instance)"
-"""`instance` shows whether a node exports a series about the pod, or the pod exports it about itself."""
-
-
-def _executors(selector: str) -> dict[str, str]:
-    chosen = f"{selector}{',' if selector else ''}{OF_EXECUTOR}"
-    containers = f'{chosen},container!="",container!="POD"'
-    found = {
-        "executorCpu": f"sum {_BY_POD} (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))",
-        "executorMemory": f"sum {_BY_POD} (container_memory_working_set_bytes{{{containers}}})",
-        "executorNetwork": (
-            f"sum {_BY_POD} (rate(container_network_receive_bytes_total{{{chosen}}}[$window])"
-            f" + rate(container_network_transmit_bytes_total{{{chosen}}}[$window]))"
+def _stack_nodes(jobs: Jobs) -> dict[str, _Measured]:
+    chosen = f"{jobs.of_node_exporter},{OF_NODE}"
+    total, free = (f"node_memory_{name}_bytes{{{chosen}}}" for name in ("MemTotal", "MemAvailable"))
+    cpu, network = "node_cpu_seconds_total", "node_network_{}_bytes_total"
+    return {
+        "nodeCpu": _summed(
+            f'{cpu}{{{chosen},mode="idle"}}', "cpu, mode", of=f"{cpu}{{{chosen},{_IDLE}}}"
         ),
-        "executorThrottling": (
-            f"sum {_BY_POD} (rate(container_cpu_cfs_throttled_periods_total{{{containers}}}[$window]))"
-            f" / (sum {_BY_POD} (rate(container_cpu_cfs_periods_total{{{containers}}}[$window])) > 0)"
+        "nodeMemory": _summed(total, "", of=f"{total} - {free}", rate=False),
+        "nodeNetworkReceive": _summed(f"{network.format('receive')}{{{chosen},{_WIRES}}}", "device", factor="8 * "),
+        "nodeNetworkTransmit": _summed(f"{network.format('transmit')}{{{chosen},{_WIRES}}}", "device", factor="8 * "),
+        "nodePressure": _summed(f"node_pressure_cpu_waiting_seconds_total{{{chosen}}}", ""),
+    }  # fmt: skip
+
+
+def _cadvisor_nodes(selector: str) -> dict[str, _Measured]:
+    """The node itself, as its kubelet exports it. A series that was scraped from a pod has the label `pod`: not it."""
+    root = f'{selector}id="/",pod="",{OF_NODE}'
+    wires = f"{root},{_INTERFACES}"
+    return {
+        "nodeCpu": _summed(f"container_cpu_usage_seconds_total{{{root}}}", "cpu"),
+        "nodeMemory": _summed(f"container_memory_working_set_bytes{{{root}}}", "", rate=False),
+        "nodeNetworkReceive": _summed(
+            f"container_network_receive_bytes_total{{{wires}}}", "interface", factor="8 * "
+        ),
+        "nodeNetworkTransmit": _summed(
+            f"container_network_transmit_bytes_total{{{wires}}}", "interface", factor="8 * "
+        ),
+        "nodePressure": _summed(f"container_pressure_cpu_waiting_seconds_total{{{root}}}", ""),
+    }  # fmt: skip
+
+
+_BY_POD = "(namespace, pod, instance)"
+"""`instance` shows whether a node exports a series about the pod, or the pod exports it about itself."""
+_CONTAINER = "container, id, image, name, cpu"
+
+
+def _executors(selector: str) -> dict[str, _Measured]:
+    chosen = f"{selector}{OF_EXECUTOR}"
+    containers = f'{chosen},container!="",container!="POD"'
+    cpu, memory = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
+    receive, transmit = (f"container_network_{way}_bytes_total{{{chosen}}}" for way in ("receive", "transmit"))
+    throttled, periods = (
+        f"container_cpu_cfs_{name}_total{{{containers}}}" for name in ("throttled_periods", "periods")
+    )
+    return {
+        "executorCpu": _Measured(
+            f"sum by {_BY_POD} (rate({cpu}{{{containers}}}[$window]))", f"{cpu}{{{containers}}}", _CONTAINER
+        ),
+        "executorMemory": _Measured(
+            f"sum by {_BY_POD} ({memory}{{{containers}}})", f"{memory}{{{containers}}}", _CONTAINER
+        ),
+        "executorNetwork": _Measured(
+            f"sum by {_BY_POD} (rate({receive}[$window]) + rate({transmit}[$window]))",
+            receive,
+            f"{_CONTAINER}, interface",
+        ),
+        "executorThrottling": _Measured(
+            f"sum by {_BY_POD} (rate({throttled}[$window])) / (sum by {_BY_POD} (rate({periods}[$window])) > 0)",
+            periods,
+            _CONTAINER,
         ),
     }
-    return {name: _bounded(text, _MEASURED) for name, text in found.items()}
 
 
-def queries(preset: Preset, overrides: Mapping[str, str]) -> Queries:
+def cadvisor_selector(preset: Preset, jobs: Jobs = _ALL_JOBS) -> str:
+    """What selects the series that kubelets export about containers, to be followed by further conditions.
+
+    The kubelets' other pages have series of the same names, and kube-prometheus-stack scrapes them under one job.
+    """
+    if preset is Preset.KUBE_PROMETHEUS_STACK:
+        return f'{jobs.of_cadvisor},metrics_path=~"|/metrics/cadvisor",'
+    return f"{job(jobs.cadvisor)}," if jobs.cadvisor else ""
+
+
+def measured(preset: Preset, jobs: Jobs = _ALL_JOBS) -> dict[str, _Measured]:
+    """By signal, what is measured of nodes and executors."""
+    selector = cadvisor_selector(preset, jobs)
+    nodes = _stack_nodes(jobs) if preset is Preset.KUBE_PROMETHEUS_STACK else _cadvisor_nodes(selector)
+    return {**nodes, **_executors(selector)}
+
+
+def group_of(signal: str) -> str:
+    """The labels that tell the values of a measured signal apart."""
+    return _BY_NODE if signal.startswith("node") else _BY_POD
+
+
+def queries(
+    preset: Preset, overrides: Mapping[str, str], *, matchers: Mapping[str, str] | None = None, jobs: Jobs = _ALL_JOBS
+) -> Queries:
     """The preset's queries with the user's own in place of those they override.
 
     A node query of the user's own is trusted to be fresh, unless an age of the user's own says otherwise: the
-    preset's age applies to the preset's series alone.
+    preset's age applies to the preset's series alone. So do the preset's matchers, and the count of sources.
     """
-    nodes = _STACK_NODES if preset is Preset.KUBE_PROMETHEUS_STACK else _CADVISOR_NODES
-    selector = _KUBELET if preset is Preset.KUBE_PROMETHEUS_STACK else ""
+    found = measured(preset, jobs)
+    age = f"time() - max by {_BY_NODE} (timestamp({found['nodeCpu'].selected}))"
     displaced = {"nodeAge": "nodeCpu" in overrides, _BATCHES: "batchSeconds" in overrides}
-    own = {**nodes, **_executors(selector), **_SPARK}
-    return Queries({**{name: text for name, text in own.items() if not displaced.get(name)}, **overrides})
+    own = {**{name: _node(each.value) for name, each in found.items()}, "nodeAge": _node(age), **_SPARK}
+    counted = {name: each for name, each in found.items() if name not in overrides}
+    texts = {name: text for name, text in own.items() if not displaced.get(name)}
+    sources = {name: each.sources for name, each in counted.items()}
+    return Queries({**texts, **_several(counted), **overrides}, matchers or {}, sources)
+
+
+def _several(counted: Mapping[str, _Measured]) -> dict[str, str]:
+    found = {}
+    for name, prefix in ((NODE_SOURCES, "node"), (EXECUTOR_SOURCES, "executor")):
+        parts = [
+            each.several(signal, group_of(signal)) for signal, each in counted.items() if signal.startswith(prefix)
+        ]
+        if parts:
+            found[name] = _node(" or ".join(parts))
+    return found

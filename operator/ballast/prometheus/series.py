@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isnan
 
 _AGREEMENT_RATIO = 1.1
@@ -93,35 +93,70 @@ class ValueByKey:
 
     values: Mapping[str, float]
     ambiguous: tuple[str, ...] = ()
+    doubled: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
+    """Labels of the series of keys that have several sources. These have no value: it may be another cluster's."""
 
 
-def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> ValueByKey:
+@dataclass(frozen=True, slots=True)
+class Doubled:
+    """The series of one signal that are sums over several sources."""
+
+    groups: Container[tuple[str, ...]] = ()
+
+    @classmethod
+    def of(cls, answer: Iterable[Series], signal: str) -> Doubled:
+        return cls({_group(series.labels) for series in answer if series.labels.get("signal") == signal})
+
+    def has(self, series: Series) -> bool:
+        return _group(series.labels) in self.groups
+
+
+_GROUP = ("namespace", "node", "pod", "instance")
+"""The labels of the presets' series of nodes and of executors."""
+
+
+def _group(labels: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(labels.get(name, "") for name in _GROUP)
+
+
+def by_node(vector: Iterable[Series], addresses: Mapping[str, str], doubled: Doubled | None = None) -> ValueByKey:
     """Values by node name. `addresses`: internal IP or host name → node name, for series without a node label.
 
     Where something exports series about a node at its own address, only these count: a pod on it may export such
-    series, too, and its scrape may label them with the node.
+    series, too, and its scrape may label them with the node. `doubled`: of a signal whose sources are counted.
     """
-    own: dict[str, list[float | None]] = defaultdict(list)
-    others: dict[str, list[float | None]] = defaultdict(list)
+    own: dict[str, list[Series]] = defaultdict(list)
+    others: dict[str, list[Series]] = defaultdict(list)
     for series in vector:
         node, host = _node_of(series.labels, addresses), _host(series.labels, addresses)
         found = others if host is None or addresses[host] != node else own
-        found[node].append(value_of(series))
-    return averaged((node, value) for node, values in {**others, **own}.items() for value in values)
+        found[node].append(series)
+    return _one_each({**others, **own}, doubled)
 
 
-def by_pod(vector: Iterable[Series], addresses: Container[str]) -> ValueByKey:
+def by_pod(vector: Iterable[Series], addresses: Container[str], doubled: Doubled | None = None) -> ValueByKey:
     """Values by `namespace/pod`.
 
     Where a node exports such series about a pod, only these count: the pod may export them itself, too, and their
-    scrape labels them as its own. `addresses`: internal IPs and host names of nodes.
+    scrape labels them as its own. `addresses`: internal IPs and host names of nodes. `doubled`: as for nodes.
     """
-    from_nodes: dict[str, list[float | None]] = defaultdict(list)
-    from_others: dict[str, list[float | None]] = defaultdict(list)
+    from_nodes: dict[str, list[Series]] = defaultdict(list)
+    from_others: dict[str, list[Series]] = defaultdict(list)
     for series in vector:
         found = from_others if _host(series.labels, addresses) is None else from_nodes
-        found[_joined(series.labels, "namespace", "pod")].append(value_of(series))
-    return averaged((key, value) for key, values in {**from_others, **from_nodes}.items() for value in values)
+        found[_joined(series.labels, "namespace", "pod")].append(series)
+    return _one_each({**from_others, **from_nodes}, doubled)
+
+
+def _one_each(found: Mapping[str, list[Series]], doubled: Doubled | None) -> ValueByKey:
+    """Several series are several sources where these are counted, and replicas that may agree elsewhere."""
+    several = {
+        key: tuple(each.labels for each in series)
+        for key, series in found.items()
+        if doubled is not None and key and (len(series) > 1 or any(map(doubled.has, series)))
+    }
+    values = averaged((key, value_of(each)) for key, series in found.items() if key not in several for each in series)
+    return replace(values, doubled=several)
 
 
 def application_of(labels: Mapping[str, str]) -> str:

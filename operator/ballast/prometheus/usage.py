@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ballast.model import ConditionReason, ExecutorUsage, MetricsHealth, NodeUsage
+from ballast.prometheus.ambiguity import Ambiguity, doubled
+from ballast.prometheus.preset import EXECUTOR_SOURCES, NODE_SOURCES
 from ballast.prometheus.series import (
     Admitted,
     Answer,
@@ -27,6 +29,11 @@ Answers = Mapping[str, Answer]
 _BY_EXECUTOR = ("executorTaskSeconds", "executorSlots", "executorBytes", "executorShuffleRead", "executorShuffleWrite")
 _SPARK = (*_BY_EXECUTOR, "stateBytes", "batchMilliseconds", "batchSeconds")
 """Signals of Spark's own, whose series name their application themselves."""
+_BY_NODE = (
+    "nodeCpu", "nodeMemory", "nodeNetworkReceive", "nodeNetworkTransmit", "nodeNetworkCapacity",
+    "nodePressure", "nodeAge",
+)  # fmt: skip
+_BY_POD = ("executorCpu", "executorMemory", "executorNetwork", "executorRecords", "executorThrottling")
 DROPPED = ("Malformed", "OutOfRange", "Foreign")
 """Why samples are not used."""
 _SHOWN = 3
@@ -94,6 +101,8 @@ class Reading:
     """Bytes per second by topology key and query, where topologies' own queries are allowed."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many samples or series were not used, by cause (see DROPPED)."""
+    ambiguity: Ambiguity | None = None
+    """What has several sources."""
 
     def aged(self, *, now: float, max_age_seconds: float) -> Reading:
         """What is left of it at `now`: without the nodes whose samples have become too old since it was asked for."""
@@ -115,11 +124,13 @@ def reading(
     drivers: Mapping[Application, Collection[str]],
     max_age_seconds: float,
     failures: Mapping[str, str],
+    counted: Collection[str] = (),
 ) -> Reading:
     """Join the answers with nodes and executors. `failures`: signal → why its query gave nothing.
 
-    `drivers`: names of the driver pods of each application that has some. Whatever the answers hold, this raises
-    nothing, and every value is finite and within its signal's bounds.
+    `drivers`: names of the driver pods of each application that has some. `counted`: signals whose sources are counted;
+    what has several has no value. Whatever the answers hold, this raises nothing, and every value is finite and within
+    its signal's bounds.
     """
     if (ahead := clock_ahead_seconds(answers.values())) is not None:
         return Reading(health=_out_of_step(ahead))
@@ -127,19 +138,34 @@ def reading(
     addresses = {address: frame.name for frame in frames for address in (frame.name, *frame.addresses)}
     sound = {signal: admitted(signal, answer) for signal, answer in answers.items()}
     vectors = {signal: found.series for signal, found in sound.items()}
-    # Where it could not be learned how old the nodes' samples are, none of them counts as fresh.
-    usages, ambiguous = ({}, []) if "nodeAge" in failures else _nodes(vectors, frames, addresses, max_age_seconds)
+    unsure = _unsure(failures, counted)
+
+    def known(signals: Iterable[str]) -> list[str]:
+        return [signal for signal in signals if signal in vectors and signal not in unsure]
+
+    nodes_by_signal, pods_by_signal = (
+        {signal: by_node(vectors[signal], addresses, doubled(vectors, signal, counted)) for signal in known(_BY_NODE)},
+        {signal: by_pod(vectors[signal], addresses, doubled(vectors, signal, counted)) for signal in known(_BY_POD)},
+    )
+    ambiguity = Ambiguity.among(
+        nodes_by_signal, pods_by_signal, known=(*(each.name for each in frames), *(each.key for each in members))
+    )
+    usages = _nodes(nodes_by_signal, frames, max_age_seconds, without=ambiguity.nodes if ambiguity else ())
     sources = Sources(frozenset(frame.owner for frame in members), drivers)
     spark = {signal: sources.select(vectors.get(signal, ())) for signal in _SPARK}
     foreign = sorted({claim for each in spark.values() for claim in each.foreign})
-    problems = [*_failed(failures), *_shortened(answers), *_listed(foreign), *_unsound(sound), *ambiguous]
+    problems = [
+        *([ambiguity.words] if ambiguity else ()), *_failed(failures), *_shortened(answers), *_listed(foreign),
+        *_unsound(sound), *_disagreeing(nodes_by_signal),
+    ]  # fmt: skip
     return Reading(
         nodes=usages,
-        executors=_executors(vectors, spark, members, addresses),
+        executors=_executors(pods_by_signal, spark, members),
         batch_p50_seconds=_batches(spark, 0.5),
         batch_p95_seconds={**_batches(spark, 0.95), **spark["batchSeconds"].largest()},
-        health=_health(usages, problems, answered=bool(answers)),
+        health=_health(usages, problems, answered=bool(answers), ambiguous=ambiguity is not None),
         dropped=_dropped(sound.values(), spark.values()),
+        ambiguity=ambiguity,
     )
 
 
@@ -158,15 +184,27 @@ def _out_of_step(ahead_seconds: float) -> MetricsHealth:
     return MetricsHealth(available=False, reason=ConditionReason.CLOCKS_DISAGREE, message=message)
 
 
-def _health(usages: Mapping[str, NodeUsage], problems: list[str], *, answered: bool) -> MetricsHealth:
+def _unsure(failures: Mapping[str, str], counted: Collection[str]) -> frozenset[str]:
+    """Signals that are unknown because it could not be learned how old they are, or of how many sources."""
+    if "nodeAge" in failures:
+        return frozenset(_BY_NODE)
+    of_nodes = counted if NODE_SOURCES in failures else ()
+    of_pods = counted if EXECUTOR_SOURCES in failures else ()
+    return frozenset(of_nodes).intersection(_BY_NODE) | frozenset(of_pods).intersection(_BY_POD)
+
+
+def _health(usages: Mapping[str, NodeUsage], problems: list[str], *, answered: bool, ambiguous: bool) -> MetricsHealth:
     message = "; ".join(problems[:_SHOWN])
     if not answered:
         return MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message=message)
     if not usages:
         message = message or "no series matches a node of the pool"
-        return MetricsHealth(available=False, reason=ConditionReason.NO_NODE_METRICS, message=message)
+        missing = ConditionReason.METRICS_AMBIGUOUS if ambiguous else ConditionReason.NO_NODE_METRICS
+        return MetricsHealth(available=False, reason=missing, message=message)
     age = max(usage.age_seconds for usage in usages.values())
     reason = ConditionReason.PARTIAL if problems else ConditionReason.AVAILABLE
+    if ambiguous:
+        reason = ConditionReason.METRICS_AMBIGUOUS
     return MetricsHealth(available=True, reason=reason, message=message, age_seconds=age)
 
 
@@ -220,25 +258,23 @@ def _named(signals: list[str]) -> str:
 
 
 def _nodes(
-    vectors: _Vectors, frames: list[NodeFrame], addresses: Mapping[str, str], max_age_seconds: float
-) -> tuple[dict[str, NodeUsage], list[str]]:
-    figures = {
-        signal: by_node(vectors[signal], addresses)
-        for signal in (
-            "nodeCpu", "nodeMemory", "nodeNetworkReceive", "nodeNetworkTransmit", "nodeNetworkCapacity",
-            "nodePressure", "nodeAge",
-        )
-        if signal in vectors
-    }  # fmt: skip
-    problems = [
+    figures: Mapping[str, ValueByKey], frames: list[NodeFrame], max_age_seconds: float, *, without: Collection[str]
+) -> dict[str, NodeUsage]:
+    values = {signal: found.values for signal, found in figures.items()}
+    usages = {
+        frame.name: _node_usage(frame, values)
+        for frame in frames
+        if frame.name not in without and _fresh(frame.name, values, max_age_seconds)
+    }
+    return {name: usage for name, usage in usages.items() if usage is not None}
+
+
+def _disagreeing(figures: Mapping[str, ValueByKey]) -> list[str]:
+    return [
         f"{signal}: series of {shown(', '.join(found.ambiguous[:3]))} disagree"
         for signal, found in figures.items()
         if found.ambiguous
     ]
-    values = {signal: found.values for signal, found in figures.items()}
-    usages = {frame.name: _node_usage(frame, values) for frame in frames if _fresh(frame.name, values, max_age_seconds)}
-    kept = {name: usage for name, usage in usages.items() if usage is not None}
-    return kept, problems
 
 
 def _fresh(name: str, values: Mapping[str, Mapping[str, float]], max_age_seconds: float) -> bool:
@@ -271,16 +307,9 @@ def _share_of_time(values: Mapping[str, Mapping[str, float]], signal: str, name:
 
 
 def _executors(
-    vectors: _Vectors,
-    spark: Mapping[str, Selection],
-    frames: list[ExecutorFrame],
-    addresses: Mapping[str, str],
+    figures: Mapping[str, ValueByKey], spark: Mapping[str, Selection], frames: list[ExecutorFrame]
 ) -> dict[str, ExecutorUsage]:
-    pods = {
-        signal: by_pod(vectors[signal], addresses).values
-        for signal in ("executorCpu", "executorMemory", "executorNetwork", "executorRecords", "executorThrottling")
-        if signal in vectors
-    }
+    pods = {signal: found.values for signal, found in figures.items()}
     tasks = {signal: spark[signal].by_executor().values for signal in _BY_EXECUTOR}
     members = Counter(frame.owner for frame in frames)
     state = {owner: whole / members[owner] for owner, whole in spark["stateBytes"].sums().items()}

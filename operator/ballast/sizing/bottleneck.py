@@ -10,7 +10,7 @@ from statistics import median
 
 from ballast.sizing.event_log import EventLog, Task
 from ballast.sizing.facts import Facts, stages
-from ballast.sizing.gc_log import gc_checks
+from ballast.sizing.gc_health import gc_checks
 from ballast.sizing.littles_law import bounds, median_of_slowest, source_limits
 from ballast.sizing.memory import MIB
 from ballast.sizing.progress import Progress
@@ -261,7 +261,7 @@ def _measured_stages(log: EventLog) -> Iterator[StageCheck]:
     names: dict[str, list[int]] = {}
     for index, stage in enumerate(log.stages):
         names.setdefault(stage.name or f"stage {stage.number}", []).append(index)
-    cores = max(log.total_cores, 1)
+    cores = max(log.peak[1], 1)
     for name, indices in names.items():
         runs = [log.stages[index] for index in indices]
         tasks = [task for run in runs for task in run.tasks]

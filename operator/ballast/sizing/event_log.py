@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from ballast.errors import InvalidField
 from ballast.sizing.amount import amount
 
 _PYTHON = re.compile(
-    r"BatchEvalPython|ArrowEvalPython|MapInPandas|MapInArrow|PythonUDF|PythonRDD|FlatMapGroupsInPandas"
+    r"(?:Batch|Arrow)EvalPython|MapIn(?:Pandas|Arrow)|PythonMapInArrow|Python(?:UDF|UDAF|UDTF|RDD)"
+    r"|FlatMap(?:Co)?GroupsIn(?:Pandas|Arrow)|AggregateInPandas|ArrowAggregatePython|WindowInPandas|ArrowWindowPython"
+    r"|TransformWithStateIn(?:Pandas|PySpark)"
 )
+"""Operators in which Python workers compute: those of org.apache.spark.sql.execution.python from Spark 3.3 to 4.3."""
 _JAVA = re.compile(r"^(?:1\.)?(\d{1,4})(?!\d)")
 
 
@@ -58,27 +62,64 @@ class StageRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutorSpan:
+    """An executor from its registration to its removal."""
+
+    name: str
+    cores: int
+    added_seconds: float
+    removed_seconds: float | None = None
+    """None if it was there until the end."""
+
+
+@dataclass(frozen=True, slots=True)
 class EventLog:
     application: str
     start_seconds: float
     end_seconds: float
     settings: Mapping[str, str]
     java: int | None
-    cores: Mapping[str, int]
-    """By executor, of all that registered."""
+    executors: tuple[ExecutorSpan, ...]
+    """All that registered, each for as long as it was there."""
     stages: tuple[StageRun, ...]
     """Those with at least one successful task, by number."""
     python: bool
     """Whether Python workers compute: their CPU time is not in the tasks' CPU time."""
     failed_tasks: int = 0
+    events: int = 0
+    passed_over: int = 0
+    """Lines that are no whole event, as the last one of an application that still runs."""
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         return tuple(task for stage in self.stages for task in stage.tasks)
 
     @property
-    def total_cores(self) -> int:
-        return sum(self.cores.values())
+    def peak(self) -> tuple[int, int]:
+        """Executors and their cores when most cores were there at once."""
+        return max(((count, cores) for _, count, cores in self._steps()), key=lambda each: each[1], default=(0, 0))
+
+    @property
+    def mean_cores(self) -> float:
+        """Over the time in which at least one executor was there."""
+        steps = self._steps()
+        spans = [(later[0] - earlier[0], earlier[2]) for earlier, later in pairwise(steps) if earlier[1]]
+        seconds = math.fsum(length for length, _ in spans)
+        return math.fsum(length * cores for length, cores in spans) / seconds if seconds > 0.0 else float(self.peak[1])
+
+    def _steps(self) -> list[tuple[float, int, int]]:
+        """Times at which executors came or went, with how many and how many cores are there from then on."""
+        changes: dict[float, tuple[int, int]] = {}
+        for each in self.executors:
+            ended = self.end_seconds if each.removed_seconds is None else each.removed_seconds
+            for at, sign in ((each.added_seconds, 1), (max(ended, each.added_seconds), -1)):
+                count, cores = changes.get(at, (0, 0))
+                changes[at] = (count + sign, cores + sign * each.cores)
+        steps, count, cores = [], 0, 0
+        for at, (more, more_cores) in sorted(changes.items()):
+            count, cores = count + more, cores + more_cores
+            steps.append((at, count, cores))
+        return steps
 
     @property
     def seconds(self) -> float:
@@ -102,7 +143,9 @@ class _Reader:
     last: float = 0.0
     settings: dict[str, str] = field(default_factory=dict)
     java: int | None = None
-    cores: dict[str, int] = field(default_factory=dict)
+    executors: dict[str, ExecutorSpan] = field(default_factory=dict)
+    events: int = 0
+    passed_over: int = 0
     stages: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     tasks: dict[int, list[Task]] = field(default_factory=dict)
     python: bool = False
@@ -118,13 +161,26 @@ class _Reader:
             case "SparkListenerEnvironmentUpdate":
                 self._environment(event)
             case "SparkListenerExecutorAdded":
-                self.cores[str(event["Executor ID"])] = max(0, int(amount(event["Executor Info"]["Total Cores"])))
+                self._added(event)
+            case "SparkListenerExecutorRemoved":
+                self._removed(event)
             case "SparkListenerStageCompleted":
                 self._stage(event["Stage Info"])
             case "SparkListenerTaskEnd":
                 self._task(event)
             case "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart":
                 self.python = self.python or bool(_PYTHON.search(str(event.get("physicalPlanDescription", ""))))
+
+    def _added(self, event: Mapping[str, Any]) -> None:
+        name, cores = str(event["Executor ID"]), max(0, int(amount(event["Executor Info"]["Total Cores"])))
+        # A trimmed log may lack the time: then the executor counts from the application's start.
+        at = amount(event["Timestamp"]) / 1000.0 if "Timestamp" in event else self.start or 0.0
+        self.executors[name] = ExecutorSpan(name, cores, at)
+
+    def _removed(self, event: Mapping[str, Any]) -> None:
+        name, at = str(event["Executor ID"]), amount(event["Timestamp"]) / 1000.0
+        if name in self.executors:
+            self.executors[name] = replace(self.executors[name], removed_seconds=at)
 
     def _environment(self, event: Mapping[str, Any]) -> None:
         self.settings = {str(name): str(value) for name, value in (event.get("Spark Properties") or {}).items()}
@@ -158,7 +214,9 @@ def read(lines: Iterable[str], name: str) -> EventLog:
         except (ValueError, RecursionError):
             if number == 1:
                 raise InvalidField("--event-log", name, f"line 1 is no JSON: {_REMEDY}") from None
-            continue  # an application that still runs: its last line is cut off
+            reader.passed_over += 1  # an application that still runs: its last line is cut off
+            continue
+        reader.events += 1
         try:
             reader.event(event)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -178,20 +236,21 @@ def read(lines: Iterable[str], name: str) -> EventLog:
         end_seconds=reader.last if reader.end is None else reader.end,
         settings=reader.settings,
         java=reader.java,
-        cores=_workers(reader.cores),
+        executors=_workers(reader.executors.values()),
         stages=stages,
         python=reader.python,
         failed_tasks=reader.failed,
+        events=reader.events,
+        passed_over=reader.passed_over,
     )
 
 
 _REMEDY = "name a log that Spark wrote with spark.eventLog.enabled=true, or its folder"
 
 
-def _workers(cores: Mapping[str, int]) -> dict[str, int]:
+def _workers(executors: Collection[ExecutorSpan]) -> tuple[ExecutorSpan, ...]:
     """Without the driver, unless it is the only one: local mode."""
-    executors = {name: count for name, count in cores.items() if name != "driver"}
-    return executors or dict(cores)
+    return tuple(each for each in executors if each.name != "driver") or tuple(executors)
 
 
 def _task(stage: int, info: Mapping[str, Any], metrics: Mapping[str, Any]) -> Task:

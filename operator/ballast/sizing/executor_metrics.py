@@ -14,7 +14,7 @@ _STEP_SECONDS = 5
 _APPLICATION, _NAMESPACE = "application_id", "namespace"
 _BY = f"{_NAMESPACE}, {_APPLICATION}"
 """The namespace is the scrape's own label: a pod may export any application's id."""
-BOUNDED = 'namespace=~"[^[]{0,63}",pod=~"[^[]{0,253}"'
+BOUNDED = 'namespace=~"[]-~ -Z]{0,63}",pod=~"[]-~ -Z]{0,253}"'
 NAMED = 'application_id=~"[-_.A-Za-z0-9]{1,63}"'
 """Selectors. No label is longer than a name may be: any pod may export any series, and an answer that is too long could
 not be read.

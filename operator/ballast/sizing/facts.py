@@ -37,6 +37,8 @@ UNITS: Mapping[str, str] = {
     "executorMemory": "B",
     "allocationRate": "B/s",
     "steadyOldBytes": "B",
+    "occupiedBytes": "B",
+    "executorOverhead": "B",
     "java": "",
 }
 """The inputs by name, as the table of variables and `--set` call them."""
@@ -66,6 +68,22 @@ class Facts:
         return not self.declared.model_fields_set - {"goal"} and not any(
             (self.progress, self.log, self.gc, self.metrics)
         )
+
+
+def what_was_read(facts: Facts) -> Iterator[str]:
+    """One sentence for each measured input, with what was passed over in it."""
+    if facts.progress is not None:
+        yield f"progress: {len(facts.progress.batches)} batches"
+    if (log := facts.log) is not None:
+        cut = f", {log.passed_over} lines passed over that are no whole event" if log.passed_over else ""
+        most = f"executors: {len(log.executors)}, at most {log.peak[0]} at once with {log.peak[1]} cores"
+        yield f"event log: {log.events} events{cut}, {len(log.tasks)} tasks; {most}"
+    if (gc := facts.gc) is not None:
+        told = gc.collector or "an unknown collector"
+        java = "" if gc.java is None else f" (Java {gc.java})"
+        yield f"GC log: {gc.lines} lines of {told}{java}, {gc.passed_over} not understood"
+    if facts.metrics is not None:
+        yield f"Prometheus: {WINDOW_SECONDS} s of {facts.metrics.application}"
 
 
 def inputs(facts: Facts) -> dict[str, Value]:
@@ -201,12 +219,15 @@ def _from_progress(progress: Progress) -> Iterator[tuple[str, Value]]:
 
 def _from_log(log: EventLog, progress: Progress | None) -> Iterator[tuple[str, Value]]:
     source = f"event log of {log.application or 'the application'}"
-    if log.cores:
-        yield "executors", measured(len(log.cores), "executors", source)
-        yield "executorCores", measured(log.total_cores / len(log.cores), "cores", source)
+    executors, cores = log.peak
+    if executors:
+        told = source if executors == len(log.executors) else f"{source}: at most at once, of {len(log.executors)}"
+        yield "executors", measured(executors, "executors", told)
+        yield "executorCores", measured(cores / executors, "cores", told)
     memory = spark_memory(log.settings.get("spark.executor.memory", ""))
     if memory is not None:
         yield "executorMemory", declared(memory, "B", f"spark.executor.memory in the {source}")
+    yield from _overhead(log.settings, memory, source)
     if log.java is not None:
         yield "java", measured(log.java, "", source)
     by_batch = _by_start(log, progress)
@@ -219,6 +240,27 @@ def _from_log(log: EventLog, progress: Progress | None) -> Iterator[tuple[str, V
         if sized:
             told = f"{source}: bytes ÷ records of {len(sized)} steps"
             yield "recordBytes", measured_ratio([each[2] for each in sized], [each[1] for each in sized], "B", told)
+
+
+def _overhead(settings: Mapping[str, str], memory: float | None, source: str) -> Iterator[tuple[str, Value]]:
+    """What users gave the container in addition to the heap: nothing less is proposed."""
+    name = "spark.executor.memoryOverhead"
+    size = spark_memory(settings.get(name, ""))
+    if size is not None:
+        yield "executorOverhead", declared(size, "B", f"{name} in the {source}")
+        return
+    name = "spark.executor.memoryOverheadFactor"
+    factor = _ratio(settings.get(name, ""))
+    if factor is not None and memory is not None:
+        yield "executorOverhead", declared(factor * memory, "B", f"{name} in the {source}")
+
+
+def _ratio(text: str) -> float | None:
+    try:
+        ratio = float(text)
+    except ValueError:
+        return None
+    return ratio if 0.0 < ratio < LARGEST else None
 
 
 def _by_start(log: EventLog, progress: Progress | None) -> list[tuple[float, float, float]]:
@@ -247,7 +289,9 @@ def _from_gc(gc: GcLog) -> Iterator[tuple[str, Value]]:
         yield "allocationRate", measured(gc.allocation_bytes_per_second, "B/s", source)
     if gc.steady_old_bytes is not None:
         yield "steadyOldBytes", measured(gc.steady_old_bytes, "B", source)
-    if gc.heap_bytes is not None:
+    if gc.occupied_bytes is not None:
+        yield "occupiedBytes", measured(gc.occupied_bytes, "B", source)
+    if gc.heap_bytes is not None and gc.steady_old_bytes is not None:
         yield "executorMemory", measured(gc.heap_bytes, "B", source)
 
 

@@ -1,11 +1,14 @@
-"""The log of Java's garbage collectors (Java 9 and later: G1, ZGC, Parallel and Serial), read and judged."""
+"""The log of Java's garbage collectors (Java 9 and later: G1, ZGC, Shenandoah, Parallel and Serial), as values.
+
+Every line that has the tag `gc` is either understood or counted in `passed_over`, so that nothing is claimed about the
+rest. The forms of lines are those that Java 17, 21 and 25 write under memory pressure with each collector.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -18,27 +21,123 @@ from ballast.sizing.amount import amount
 _LONGEST_LINE_CHARACTERS = 4096
 """Characters: what is longer is no line of a JVM, and patterns would take minutes for it."""
 _UNITS = {"B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+_OF_KUBECTL = re.compile(r"^(?:\[pod/[^\]]*\] ?)?(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)\d*Z )?")
+"""What `kubectl logs` writes before each line, with --prefix and --timestamps."""
 _DECORATED = re.compile(r"^((?:\[[^\]]*\])+) ?(.*)$")
-_UPTIME = re.compile(r"\[(\d+(?:\.\d+)?)s\]")
-_UPTIME_MILLIS = re.compile(r"\[(\d+)ms\]")
-_WALL = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+[+-]\d{4})\]")
+_SECONDS = re.compile(r"\[(\d+(?:[.,]\d+)?)s\]")
+_PARTS = {"ms": 1e3, "ns": 1e9}
+_PART = re.compile(r"\[(\d+)(ms|ns)\]")
+_WALL = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d+[+-]\d{4})\]")
+_TAGS = re.compile(r"\[(?!(?:trace|debug|info|warning|error) *\])([a-z]\w*(?:,\w+)*) *\]$")
+"""The last decoration, where it has words other than a level."""
+
+_SIZES = r"(?P<before>\d+)(?P<before_unit>[BKMGT])->(?P<after>\d+)(?P<after_unit>[BKMGT])"
+_MILLIS = r"(?P<millis>\d+(?:[.,]\d+)?)ms$"
+_ID = r"^GC\((?P<id>\d+)\) "
 _PAUSE = re.compile(
-    r"GC\((?P<id>\d+)\) (?:[YyOo]: )?Pause (?P<what>.*?)"
-    r"(?: (?P<before>\d+)(?P<before_unit>[BKMGT])->(?P<after>\d+)(?P<after_unit>[BKMGT])"
-    r"\((?P<heap>\d+)(?P<heap_unit>[BKMGT])\))? (?P<millis>\d+(?:\.\d+)?)ms$"
+    _ID + r"(?P<old>[Oo]: )?(?:[Yy]: )?Pause (?P<what>.*?)"
+    rf"(?: {_SIZES}\((?P<heap>\d+)(?P<heap_unit>[BKMGT])\))? {_MILLIS}"
 )
-_OLD_PHASE = re.compile(r"GC\(\d+\) O: ")
-_CYCLE = re.compile(
-    r"GC\(\d+\) (?P<what>Garbage Collection|Minor Collection|Major Collection|Concurrent (?:Mark )?Cycle)"
-    r" ?(?:\((?P<cause>[^)]*)\) (?P<before>\d+)(?P<before_unit>[BKMGT])\(\d+%\)->(?P<after>\d+)(?P<after_unit>[BKMGT])"
-    r"\(\d+%\)(?: (?P<seconds>\d+\.\d+)s)?| (?P<millis>\d+(?:\.\d+)?)ms)$"
+_OLD_PAUSE = re.compile(r"Remark|Cleanup|.*\(Old\)|Degenerated(?!.*\(Young\))")
+_MARKED = re.compile(rf"{_ID}Concurrent (?:Mark )?Cycle {_MILLIS}")
+"""G1: a cycle of marking."""
+_COLLECTED = re.compile(
+    _ID + r"(?P<what>Garbage|Minor|Major) Collection \((?P<cause>[^)]*)\) "
+    r"(?P<before>\d+)(?P<before_unit>[BKMGT])\(\d+%\)->(?P<after>\d+)(?P<after_unit>[BKMGT])\(\d+%\)"
+    r"(?: (?P<seconds>\d+[.,]\d+)s)?$"
 )
-_STALL = re.compile(r"Allocation Stall \((?P<thread>[^)]*)\) (?P<millis>\d+(?:\.\d+)?)ms$")
-_REGIONS = re.compile(r"GC\(\d+\) (?P<kind>Survivor|Old|Humongous) regions: \d+->(?P<after>\d+)(?:\((?P<most>\d+)\))?$")
-_EXHAUSTED = re.compile(r"To-space exhausted|Evacuation Failure|concurrent mode failure", re.IGNORECASE)
-_SIZE = re.compile(r"(?P<name>Heap Region Size|Heap Max Capacity|Max Capacity): (?P<size>\d+)(?P<unit>[BKMGT])\b")
-_VERSION = re.compile(r"Version: (\d{1,4})(?!\d)")
-_USING = re.compile(r"Using (?:The )?(G1|Z Garbage Collector|Parallel|Serial|Shenandoah)")
+"""ZGC."""
+_CLEANED = re.compile(rf"{_ID}Concurrent cleanup(?: \((?P<what>[^)]*)\))? {_SIZES}\(\d+[BKMGT]\) {_MILLIS}")
+"""Shenandoah: twice in a cycle, before and after it moved what lives."""
+_UPGRADED = re.compile(rf"{_ID}Degenerated GC upgrading to Full GC$")
+_STALL = re.compile(rf"^(?:GC\(\d+\) )?(?:[YyOo]: )?(?P<kind>Allocation|Relocation) Stall \((?P<thread>.*)\) {_MILLIS}")
+_OUT_OF_MEMORY = re.compile(r"^Out Of Memory \(")
+_REGIONS = re.compile(_ID + r"(?P<kind>Survivor|Old|Humongous) regions: \d+->(?P<after>\d+)(?:\((?P<most>\d+)\))?$")
+_OLD_SPACE = re.compile(_ID + r"(?:ParOldGen|PSOldGen|Tenured): \d+K\(\d+K\)->(?P<after>\d+)(?P<after_unit>K)\(\d+K\)")
+"""Parallel and Serial."""
+_EXHAUSTED = re.compile(r"To-space exhausted|Evacuation Failure(?!: Pinned\))|concurrent mode failure", re.IGNORECASE)
+"""`Pinned` alone tells no lack of room: native code held a region (Java 22 and later, also in an empty heap)."""
+_SIZE = re.compile(
+    r"^(?:GC\(\d+\) )?(?P<name>Heap Region Size|Heap Max Capacity|Max Capacity): (?P<size>\d+)(?P<unit>[BKMGT])\b"
+)
+_VERSION = re.compile(r"^Version: (\d{1,4})(?!\d)")
+_USING = re.compile(r"^(?:Using|Initializing) (?:The )?(G1|Z Garbage Collector|Parallel|Serial|Shenandoah|Epsilon)")
+_TRACES = {
+    "G1": re.compile(r"\(G1 |Concurrent Mark Cycle"),
+    "ZGC": re.compile(r"\) (?:Garbage|Minor|Major) Collection \("),
+    "Shenandoah": re.compile(r"Degenerated GC|Pause Init Mark|Concurrent cleanup"),
+    "Parallel": re.compile(r"PSYoungGen|ParOldGen"),
+    "Serial": re.compile(r"DefNew|Tenured"),
+}
+"""What only one collector writes, for a log whose beginning is gone."""
+_DETAILS = frozenset(
+    (
+        "phases",
+        "task",
+        "metaspace",
+        "heap",
+        "stats",
+        "cpu",
+        "ergo",
+        "ref",
+        "age",
+        "marking",
+        "load",
+        "mmu",
+        "nmethod",
+        "reloc",
+        "free",
+        "init",
+        "exit",
+        "start",
+        "director",
+        "tlab",
+        "ihop",
+        "region",
+        "plab",
+        "remset",
+        "refine",
+        "stringdedup",
+        "promotion",
+        "thread",
+        "cset",
+        "alloc",
+        "humongous",
+        "liveness",
+        "sweep",
+        "unload",
+        "coops",
+        "barrier",
+        "survivor",
+        "page",
+        "jni",
+        "classhisto",
+        "verify",
+        "tracking",
+        "arguments",
+        "bot",
+        "sizer",
+    )
+)
+"""Tags next to `gc` whose lines tell more of an event with another line, or of the start."""
+_KNOWN = re.compile(
+    r"^(?:GC\(\d+\) )?(?:[YyOo]: )?(?:"
+    r"(?:Pause|Garbage Collection|Minor Collection|Major Collection)\b(?!.*(?:ms|%\))$)"
+    r"|(?:Concurrent|Young Generation|Old Generation)\b"
+    r"|Using |Initializing |Trigger\b|Failed to allocate|Cancelling GC|Cancel marking|Terminating old gc|Preempting old"
+    r"|Heuristics ergonomically|Min heap equals|Coalescing and filling|Clearing All|Consider -XX|Uncommit|Periodic GC"
+    r"|(?:Eden|Survivor|Old|Archive|Humongous) regions|Metaspace|Heap$|(?:Heap|Young|Old) |CPUs|Memory|NUMA|Large Page"
+    r"|Compressed|Pre-touch|Parallel Workers|Concurrent Workers|CardTable|CDS|Narrow|Version|Soft |Min |Max |Mark "
+    r"|(?:User|Age|Load|MMU|NMethods|Soft|Weak|Final|Phantom|Used|Free|Live|Garbage|Allocated|Reclaimed|Capacity)\b)"
+)
+"""Beginnings of messages that tell of no trouble by themselves."""
+_JAVA_8 = re.compile(
+    r"\[(?:Full )?GC[ (]|\[(?:PSYoungGen|ParNew|DefNew|CMS|G1Ergonomics)\b|^CommandLine flags: -XX|^\{Heap before GC"
+)
+_APART_SHARE = 0.1
+"""Of the time, that must lie between collections for what is allocated there to stand for the whole."""
+_RARE_SHARE = 0.01
+"""Lines that are not understood, from which on health is unknown."""
 
 
 class Generation(StrEnum):
@@ -52,20 +151,27 @@ class Pause:
     """The application stood still."""
 
     at_seconds: float
-    """Since the start of the JVM, or of the log if that shows wall time only."""
+    """Its end, since the start of the JVM, or of the log if that shows wall time only."""
     seconds: float
     generation: Generation
     cause: str
     before_bytes: float | None = None
     after_bytes: float | None = None
 
+    @property
+    def degenerated(self) -> bool:
+        """Shenandoah: an allocation failed, and the collection was ended while the application stood still."""
+        return self.cause.startswith("Degenerated")
+
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """A collection next to the running application: a cycle of marking of G1, or any collection of ZGC."""
+    """A collection next to the running application: a cycle of marking of G1, or any one of ZGC and Shenandoah."""
 
     at_seconds: float
     generation: Generation
+    began_seconds: float | None = None
+    """When `before_bytes` were counted; None where the log doesn't tell."""
     before_bytes: float | None = None
     after_bytes: float | None = None
 
@@ -73,7 +179,7 @@ class Cycle:
 @dataclass(frozen=True, slots=True)
 class GcLog:
     collector: str | None
-    """G1, ZGC, Parallel, Serial or Shenandoah."""
+    """G1, ZGC, Parallel, Serial, Shenandoah or Epsilon; None if the log doesn't tell."""
     java: int | None
     heap_bytes: float | None
     seconds: float
@@ -82,6 +188,8 @@ class GcLog:
     cycles: tuple[Cycle, ...] = ()
     stalls_seconds: tuple[float, ...] = ()
     """ZGC: threads that waited for memory."""
+    out_of_memory: int = 0
+    """ZGC: threads that got none."""
     failed_evacuations: int = 0
     """G1: a young collection that found no room for survivors."""
     survivors: tuple[tuple[int, int], ...] = ()
@@ -89,6 +197,16 @@ class GcLog:
     old_bytes: tuple[float, ...] = ()
     """Occupancy of the old generation (humongous objects included) after collections, in order."""
     generational: bool = True
+    lines: int = 0
+    """With the tag `gc`."""
+    passed_over: int = 0
+    """Of these, not understood."""
+    first_passed_over: str = ""
+
+    @property
+    def understood(self) -> bool:
+        """Whether health can be judged: the collector is known, and at most 1 % of its lines are not understood."""
+        return self.collector not in (None, "Epsilon") and self.passed_over <= _RARE_SHARE * self.lines
 
     @property
     def concurrent(self) -> bool:
@@ -97,112 +215,209 @@ class GcLog:
 
     @property
     def allocation_bytes_per_second(self) -> float | None:
-        """What the application allocates: the growth between collections. None for fewer than three of them."""
-        events: list[Pause | Cycle] = [*self.pauses, *self.cycles]
-        marks = sorted(
-            (each.at_seconds, each.before_bytes, each.after_bytes)
-            for each in events
-            if each.before_bytes is not None and each.after_bytes is not None
-        )
-        if len(marks) < 3 or marks[-1][0] <= marks[0][0]:
+        """What the application allocates: the growth from the end of a collection to the beginning of the next one.
+
+        None for fewer than three collections, where the log doesn't tell when one began, and where a collection was
+        under way for nearly all of the time.
+        """
+        marks = self._marks()
+        if len(marks) < 3 or any(began is None for began, *_ in marks):
             return None
-        grown = math.fsum(max(later[1] - earlier[2], 0.0) for earlier, later in pairwise(marks))
-        return grown / (marks[-1][0] - marks[0][0])
+        gaps = [
+            (later[0] - earlier[1], max(later[2] - earlier[3], 0.0))
+            for earlier, later in pairwise(marks)
+            if later[0] is not None and later[0] > earlier[1]
+        ]
+        seconds = math.fsum(gap for gap, _ in gaps)
+        if seconds <= 0.0 or seconds < _APART_SHARE * (marks[-1][1] - marks[0][1]):
+            return None
+        return math.fsum(grown for _, grown in gaps) / seconds
 
     @property
     def steady_old_bytes(self) -> float | None:
         """The median occupancy of the old generation in the second half of the log; None if it shows none."""
-        tail = self.old_bytes[len(self.old_bytes) // 2 :]
-        return median(tail) if tail else None
+        return _later_median(self.old_bytes)
+
+    @property
+    def occupied_bytes(self) -> float | None:
+        """The median occupancy of the heap after collections in the second half of the log; None if it shows none."""
+        return _later_median([after for *_, after in self._marks()])
+
+    def _marks(self) -> list[tuple[float | None, float, float, float]]:
+        """Beginning, end, occupancy before and after of each collection that tells both, by its end."""
+        found: list[tuple[float | None, float, float, float]] = [
+            (each.at_seconds, each.at_seconds, each.before_bytes, each.after_bytes)  # nothing is allocated meanwhile
+            for each in self.pauses
+            if each.before_bytes is not None and each.after_bytes is not None
+        ]
+        found += [
+            (each.began_seconds, each.at_seconds, each.before_bytes, each.after_bytes)
+            for each in self.cycles
+            if each.before_bytes is not None and each.after_bytes is not None
+        ]
+        return sorted(found, key=lambda mark: mark[1])
+
+
+def _later_median(values: tuple[float, ...] | list[float]) -> float | None:
+    tail = values[len(values) // 2 :]
+    return median(tail) if tail else None
 
 
 @dataclass(slots=True)
 class _Reader:
     collector: str | None = None
+    trace: str | None = None
     java: int | None = None
-    heap_bytes: float | None = None
-    region_bytes: float | None = None
+    heap: float | None = None
+    grown_heap: float | None = None
+    region: float | None = None
     first: float | None = None
     last: float = 0.0
     generational: bool = False
+    began: dict[int, float] = field(default_factory=dict)
     pauses: list[Pause] = field(default_factory=list)
     cycles: list[Cycle] = field(default_factory=list)
+    cleaned: dict[int, Cycle] = field(default_factory=dict)
+    upgraded: set[int] = field(default_factory=set)
     stalls: list[float] = field(default_factory=list)
+    out_of_memory: int = 0
     failed: int = 0
     survivors: list[tuple[int, int]] = field(default_factory=list)
-    old: list[float] = field(default_factory=list)
+    old_spaces: list[float] = field(default_factory=list)
+    collected: list[float] = field(default_factory=list)
     regions: dict[str, int] = field(default_factory=dict)
+    lines: int = 0
+    timeless: int = 0
+    passed_over: int = 0
+    first_passed_over: str = ""
+    java_8: int = 0
 
     def line(self, text: str) -> None:
-        """Passed over if it is none of a GC log, or tells an amount that can't be true."""
-        if len(text) <= _LONGEST_LINE_CHARACTERS:
-            with suppress(ValueError, OverflowError):
-                self._line(text)
-
-    def _line(self, text: str) -> None:
-        found = _DECORATED.match(text.rstrip())
-        at = _moment(found[1]) if found else None
-        if found is None or at is None:
+        """Lines of other programs in the same file are no lines of a GC log, and count nowhere."""
+        if len(text) > _LONGEST_LINE_CHARACTERS:
             return
+        prefix = _OF_KUBECTL.match(text)
+        decorated = _DECORATED.match(text[prefix.end() :].rstrip() if prefix else text.rstrip())
+        if decorated is None:
+            self.java_8 += bool(_JAVA_8.search(text))
+            return
+        tags = _TAGS.search(decorated[1])
+        words = frozenset(tags[1].split(",")) if tags else frozenset()
+        message = decorated[2]
+        if ("gc" not in words) if tags else not (message.startswith("GC(") or _KNOWN.match(message)):
+            return
+        self.lines += 1
+        try:
+            at = _moment(decorated[1], prefix["time"] if prefix else None)
+            understood = self._message(at, message) or bool(words & _DETAILS) or bool(_KNOWN.match(message))
+        except (ValueError, OverflowError):
+            understood = False  # an amount that can't be true
+        if not understood and message.strip():
+            self.passed_over += 1
+            self.first_passed_over = self.first_passed_over or message
+
+    def _message(self, at: float | None, message: str) -> bool:
+        if at is None:
+            self.timeless += 1
+            return False
         self.first = at if self.first is None else self.first
         self.last = max(self.last, at)
-        message = found[2].strip()
-        if pause := _PAUSE.search(message):
-            self._pause(at, pause, message)
-        elif cycle := _CYCLE.search(message):
-            self._cycle(at, cycle)
-        elif regions := _REGIONS.search(message):
-            self._regions(regions)
-        elif stall := _STALL.search(message):
-            self.stalls.append(amount(stall["millis"]) / 1000.0)
+        if (number := re.match(_ID, message)) is not None:
+            self.began.setdefault(int(number["id"]), at)
+        if self.trace is None:
+            self.trace = next((name for name, trace in _TRACES.items() if trace.search(message)), None)
+        return self._event(at, message) or self._occupancy(message) or self._header(message)
+
+    def _event(self, at: float, message: str) -> bool:
+        if pause := _PAUSE.match(message):
+            self._pause(at, pause)
+        elif _MARKED.match(message):
+            self.cycles.append(Cycle(at, Generation.OLD))
+        elif cycle := _COLLECTED.match(message):
+            self._zgc(at, cycle)
+        elif cleaned := _CLEANED.match(message):
+            self._shenandoah(at, cleaned)
+        elif upgraded := _UPGRADED.match(message):
+            self.upgraded.add(int(upgraded["id"]))
+        elif stall := _STALL.match(message):
+            if stall["kind"] == "Allocation":
+                self.stalls.append(_millis(stall) / 1000.0)
+        elif _OUT_OF_MEMORY.match(message):
+            self.out_of_memory += 1
         elif _EXHAUSTED.search(message) and "Pause" not in message:
             self.failed += 1
         else:
-            self._header(message)
+            return False
+        return True
 
-    def _pause(self, at: float, found: re.Match[str], message: str) -> None:
+    def _pause(self, at: float, found: re.Match[str]) -> None:
         what = found["what"]
-        if what.startswith("Full"):
+        if what.startswith("Full") or int(found["id"]) in self.upgraded:
             generation = Generation.FULL
-        elif what.startswith(("Remark", "Cleanup")) or _OLD_PHASE.search(message):
+        elif found["old"] or _OLD_PAUSE.match(what):
             generation = Generation.OLD
         else:
             generation = Generation.YOUNG
+        before, after, heap = _bytes(found, "before"), _bytes(found, "after"), _bytes(found, "heap")
+        pause = Pause(at, _millis(found) / 1000.0, generation, what, before, after)
         self.failed += bool(_EXHAUSTED.search(what))
-        before, after = _bytes(found, "before"), _bytes(found, "after")
-        self.heap_bytes = self.heap_bytes or _bytes(found, "heap")
-        self.pauses.append(Pause(at, amount(found["millis"]) / 1000.0, generation, what, before, after))
-        if generation is Generation.FULL and after is not None:
-            self.old.append(after)
+        if heap is not None:
+            self.grown_heap = max(heap, self.grown_heap or 0.0)
+        self.pauses.append(pause)
+        if after is not None and (generation is Generation.FULL or pause.degenerated):
+            self.collected.append(after)
 
-    def _cycle(self, at: float, found: re.Match[str]) -> None:
+    def _zgc(self, at: float, found: re.Match[str]) -> None:
         what = found["what"]
-        self.generational = self.generational or what in ("Minor Collection", "Major Collection")
-        young = what == "Minor Collection"
+        self.generational = self.generational or what in ("Minor", "Major")
+        generation = Generation.YOUNG if what == "Minor" else Generation.OLD
         before, after = _bytes(found, "before"), _bytes(found, "after")
-        self.cycles.append(Cycle(at, Generation.YOUNG if young else Generation.OLD, before, after))
-        if not young and after is not None:
-            self.old.append(after)
+        began: float | None = self.began[int(found["id"])]
+        if began == at:  # the only line of this collection: its beginning was not written
+            began = at - _number(found["seconds"]) if found["seconds"] else None
+        self.cycles.append(Cycle(at, generation, began, before, after))
+        if generation is Generation.OLD and after is not None:
+            self.collected.append(after)
 
-    def _regions(self, found: re.Match[str]) -> None:
-        kind, after = found["kind"], int(amount(found["after"]))
-        if kind == "Survivor" and found["most"] is not None:
-            self.survivors.append((after, int(amount(found["most"]))))
-        self.regions[kind] = after
-        if kind == "Humongous" and self.region_bytes is not None:  # the last of the three
-            self.old.append(amount((self.regions.get("Old", 0) + after) * self.region_bytes))
+    def _shenandoah(self, at: float, found: re.Match[str]) -> None:
+        """One cycle from its first clean-up to its last."""
+        number, before, after = int(found["id"]), _bytes(found, "before"), _bytes(found, "after")
+        generation = Generation.YOUNG if found["what"] == "Young" else Generation.OLD
+        self.generational = self.generational or found["what"] in ("Young", "Old", "Global")
+        first = self.cleaned.get(number)
+        if first is None:
+            self.cleaned[number] = Cycle(at, generation, at - _millis(found) / 1000.0, before, after)
+        else:
+            self.cleaned[number] = Cycle(at, generation, first.began_seconds, first.before_bytes, after)
 
-    def _header(self, message: str) -> None:
-        if size := _SIZE.search(message):
+    def _occupancy(self, message: str) -> bool:
+        if found := _REGIONS.match(message):
+            kind, after = found["kind"], int(amount(found["after"]))
+            if kind == "Survivor" and found["most"] is not None:
+                self.survivors.append((after, int(amount(found["most"]))))
+            self.regions[kind] = after
+            if kind == "Humongous" and self.region is not None:  # the last of the three
+                self.old_spaces.append(amount((self.regions.get("Old", 0) + after) * self.region))
+        elif (found := _OLD_SPACE.match(message)) and (after_bytes := _bytes(found, "after")) is not None:
+            self.old_spaces.append(after_bytes)
+        else:
+            return False
+        return True
+
+    def _header(self, message: str) -> bool:
+        if size := _SIZE.match(message):
             known = amount(float(size["size"]) * _UNITS[size["unit"]])
             if size["name"] == "Heap Region Size":
-                self.region_bytes = known
+                self.region = known
             else:
-                self.heap_bytes = known
+                self.heap = known
         elif version := _VERSION.match(message):
             self.java = int(version[1])
-        elif (using := _USING.match(message)) and self.collector is None:
+        elif using := _USING.match(message):
             self.collector = "ZGC" if using[1].startswith("Z ") else using[1]
+        else:
+            return False
+        return True
 
 
 def read(lines: Iterable[str], name: str) -> GcLog:
@@ -210,152 +425,59 @@ def read(lines: Iterable[str], name: str) -> GcLog:
     reader = _Reader()
     for text in lines:
         reader.line(text)
-    if reader.first is None or not (reader.pauses or reader.cycles or reader.collector):
-        raise InvalidField("--gc-log", name, "no line of a GC log: write one with -Xlog:gc*:file=gc.log:uptime,tags")
+    collector = reader.collector or reader.trace
+    if reader.first is None or not (reader.pauses or reader.cycles or reader.cleaned or collector):
+        raise InvalidField("--gc-log", name, _what_is_wrong(reader))
+    cycles = sorted([*reader.cycles, *reader.cleaned.values()], key=lambda each: each.at_seconds)
+    whole = [each.after_bytes for each in cycles if collector == "Shenandoah" and each.generation is Generation.OLD]
     return GcLog(
-        collector=reader.collector,
+        collector=collector,
         java=reader.java,
-        heap_bytes=reader.heap_bytes,
+        heap_bytes=reader.heap or reader.grown_heap,
         seconds=reader.last - reader.first,
         pauses=tuple(reader.pauses),
-        cycles=tuple(reader.cycles),
+        cycles=tuple(cycles),
         stalls_seconds=tuple(reader.stalls),
+        out_of_memory=reader.out_of_memory,
         failed_evacuations=reader.failed,
         survivors=tuple(reader.survivors),
-        old_bytes=tuple(reader.old),
-        generational=reader.generational or reader.collector != "ZGC",
+        old_bytes=tuple(reader.old_spaces or [*reader.collected, *(each for each in whole if each is not None)]),
+        generational=reader.generational or collector not in ("ZGC", "Shenandoah"),
+        lines=reader.lines,
+        passed_over=reader.passed_over,
+        first_passed_over=reader.first_passed_over,
     )
 
 
-def _moment(decorations: str) -> float | None:
+def _what_is_wrong(reader: _Reader) -> str:
+    write = "write one with -Xlog:gc*:file=gc.log:uptime,level,tags"
+    if reader.java_8:
+        return f"a GC log of Java 8 or older, which is not read; Spark 4 needs Java 17 or later: {write}"
+    if reader.timeless:
+        return f"its {reader.timeless} lines of a GC log have no time, by which nothing can be counted: {write}"
+    return f"no line of a GC log: {write}"
+
+
+def _moment(decorations: str, of_kubectl: str | None) -> float | None:
     """Raises ValueError for a time that can't be."""
-    if found := _UPTIME.search(decorations):
-        return amount(found[1])
-    if found := _UPTIME_MILLIS.search(decorations):
-        return amount(found[1]) / 1000.0
+    if found := _SECONDS.search(decorations):
+        return amount(_number(found[1]))
+    if found := _PART.search(decorations):
+        return amount(found[1]) / _PARTS[found[2]]
     if found := _WALL.search(decorations):
-        return datetime.strptime(found[1], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
-    return None
+        return datetime.strptime(found[1].replace(",", "."), "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
+    return None if of_kubectl is None else datetime.fromisoformat(f"{of_kubectl[:26]}+00:00").timestamp()
+
+
+def _number(text: str) -> float:
+    return amount(text.replace(",", "."))
+
+
+def _millis(found: re.Match[str]) -> float:
+    return _number(found["millis"])
 
 
 def _bytes(found: re.Match[str], name: str) -> float | None:
     """Raises ValueError for more than there can be."""
     size = found[name]
     return None if size is None else amount(float(size) * _UNITS[found[f"{name}_unit"]])
-
-
-# What a healthy garbage collector looks like in a steady pipeline, and what the measured one does.
-
-YOUNG_PAUSE_SECONDS = 0.050
-YOUNG_INTERVAL_SECONDS = 10.0
-OLD_PAUSE_SECONDS = 1.0
-OLD_INTERVAL_SECONDS = 600.0
-_RARE_SHARE = 0.05
-"""A rule is broken where more than this share of the pauses breaks it: one slow pause at the start is no finding."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One rule, judged. `healthy` is None where the log can't tell."""
-
-    rule: str
-    healthy: bool | None
-    evidence: str
-    remedy: str = ""
-
-
-def gc_checks(log: GcLog) -> tuple[Check, ...]:
-    """All rules, in the order of their weight."""
-    return tuple(_checks(log))
-
-
-def _checks(log: GcLog) -> Iterator[Check]:
-    yield _full(log)
-    yield _aborted(log)
-    old = [each.seconds for each in log.pauses if each.generation in (Generation.OLD, Generation.FULL)]
-    yield _pauses("old-generation pauses last 1 s at most", old, OLD_PAUSE_SECONDS, _OLD_REMEDY)
-    yield _old_interval(log)
-    young = [each.seconds for each in log.pauses if each.generation is Generation.YOUNG]
-    yield _pauses("young pauses last 50 ms at most (goal 10 ms)", young, YOUNG_PAUSE_SECONDS, _YOUNG_REMEDY)
-    yield _young_interval(log)
-    yield _survivors(log)
-
-
-_OLD_REMEDY = "raise spark.executor.memory, or lower what the heap keeps (state in RocksDB, fewer cached blocks)"
-_YOUNG_REMEDY = "lower -XX:MaxGCPauseMillis, or use generational ZGC (Java 21)"
-_ROOM_REMEDY = "raise spark.executor.memory: the new generation must hold ten seconds of allocation"
-
-
-def _full(log: GcLog) -> Check:
-    full = [each for each in log.pauses if each.generation is Generation.FULL]
-    if not full:
-        return Check("no full collections", healthy=True, evidence="none in the log")
-    longest = max(each.seconds for each in full)
-    asked = sum("System.gc" in each.cause for each in full)
-    evidence = f"{len(full)} in the log, the longest {longest * 1000.0:.3g} ms"
-    if asked == len(full):
-        remedy = "the code calls System.gc(): raise spark.cleaner.periodicGC.interval, or find the call"
-        return Check("no full collections", healthy=False, evidence=f"{evidence}, all by System.gc()", remedy=remedy)
-    return Check("no full collections", healthy=False, evidence=evidence, remedy=_OLD_REMEDY)
-
-
-def _aborted(log: GcLog) -> Check:
-    rule = "no collection came too late"
-    if log.stalls_seconds:
-        evidence = f"{len(log.stalls_seconds)} allocation stalls, the longest {max(log.stalls_seconds) * 1000.0:.3g} ms"
-        return Check(rule, healthy=False, evidence=evidence, remedy=_OLD_REMEDY)
-    if log.failed_evacuations:
-        evidence = f"{log.failed_evacuations} young collections found no room for survivors"
-        return Check(rule, healthy=False, evidence=evidence, remedy=_OLD_REMEDY)
-    return Check(rule, healthy=True, evidence="no allocation stall and no failed evacuation in the log")
-
-
-def _pauses(rule: str, seconds: Sequence[float], most: float, remedy: str) -> Check:
-    if not seconds:
-        return Check(rule, healthy=True, evidence="no such pause in the log")
-    longer = sum(each > most for each in seconds)
-    evidence = f"{len(seconds)} pauses, the longest {max(seconds) * 1000.0:.3g} ms, {longer} above {most * 1000.0:g} ms"
-    healthy = longer <= _RARE_SHARE * len(seconds)
-    return Check(rule, healthy=healthy, evidence=evidence, remedy="" if healthy else remedy)
-
-
-def _old_interval(log: GcLog) -> Check:
-    rule = "old-generation collections are 10 minutes or more apart"
-    if not log.generational:
-        return Check(rule, healthy=True, evidence="not judged: this ZGC has one generation")
-    # G1 shows a cycle of marking as a whole, and its pauses next to it: the cycle counts.
-    full = [each.at_seconds for each in log.pauses if each.generation is Generation.FULL]
-    marked = [each.at_seconds for each in log.cycles if each.generation is Generation.OLD]
-    return _interval(rule, sorted([*full, *marked]), OLD_INTERVAL_SECONDS, log, remedy=_OLD_REMEDY)
-
-
-def _young_interval(log: GcLog) -> Check:
-    rule = "young collections are 10 s or more apart"
-    if log.concurrent:
-        evidence = f"not judged: {log.collector} collects next to the application"
-        return Check(rule, healthy=True, evidence=evidence)
-    young = [each.at_seconds for each in log.pauses if each.generation is Generation.YOUNG]
-    return _interval(rule, young, YOUNG_INTERVAL_SECONDS, log, remedy=_ROOM_REMEDY)
-
-
-def _interval(rule: str, at: Sequence[float], least: float, log: GcLog, *, remedy: str) -> Check:
-    if len(at) < 2:
-        if log.seconds < least:
-            return Check(rule, healthy=None, evidence=f"the log spans {log.seconds:.3g} s only")
-        return Check(rule, healthy=True, evidence=f"{len(at)} in {log.seconds:.3g} s")
-    gaps = sorted(later - earlier for earlier, later in pairwise(at))
-    middle = gaps[len(gaps) // 2]
-    healthy = middle >= least
-    evidence = f"{len(at)} in {log.seconds:.3g} s, typically {middle:.3g} s apart"
-    return Check(rule, healthy=healthy, evidence=evidence, remedy="" if healthy else remedy)
-
-
-def _survivors(log: GcLog) -> Check:
-    rule = "survivors are not filled"
-    if not log.survivors:
-        return Check(rule, healthy=None, evidence="the log shows no survivor regions (they are in gc+heap)")
-    filled = sum(used >= most for used, most in log.survivors if most > 0)
-    healthy = filled <= _RARE_SHARE * len(log.survivors)
-    evidence = f"filled after {filled} of {len(log.survivors)} young collections"
-    remedy = "" if healthy else "raise spark.executor.memory, or lower -XX:SurvivorRatio: records age too early"
-    return Check(rule, healthy=healthy, evidence=evidence, remedy=remedy)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from enum import StrEnum
 
-from ballast.sizing.gc_log import YOUNG_INTERVAL_SECONDS, YOUNG_PAUSE_SECONDS
+from ballast.sizing.gc_health import YOUNG_INTERVAL_SECONDS, YOUNG_PAUSE_SECONDS
 
 MIB, GIB = 1024**2, 1024**3
 SURVIVOR_RATIO = 8

@@ -1,4 +1,4 @@
-"""What a streaming query reported: StreamingQueryProgress as JSON, one object a line."""
+"""What a streaming query reported: StreamingQueryProgress as JSON, or in the log of a driver."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 
 from ballast.errors import InvalidField
 from ballast.sizing.amount import amount
+from ballast.sizing.progress_log import reported
 
 _BOOKKEEPING = ("queryPlanning", "walCommit", "latestOffset", "getBatch", "commitOffsets", "commitBatch", "getOffset")
-_REMEDY = "write one StreamingQueryProgress (its `json`) a line, as a StreamingQueryListener gets it"
+_REMEDY = (
+    "write one StreamingQueryProgress (its `json`) a line, or give the driver's log with INFO of MicroBatchExecution"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def read(lines: Iterable[str], name: str) -> Progress:
     Where several queries report to one file, the one that took most time is read.
     """
     by_query: dict[str, list[tuple[str, Batch]]] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in reported(lines):
         if line.strip():
             query, run, batch = _batch(line, f"{name}:{number}")
             by_query.setdefault(query, []).append((run, batch))

@@ -13,8 +13,8 @@ from ballast.errors import InvalidField
 from ballast.sizing.batch_regimes import COMFORT_RATIO, CannotTell, Choice, kafka_batch
 from ballast.sizing.bottleneck import Bottleneck, Resource, StageCheck, bottleneck, first_rule
 from ballast.sizing.event_log import EventLog, StageRun
-from ballast.sizing.facts import Facts, measured_inputs, stages
-from ballast.sizing.gc_log import Check, gc_checks
+from ballast.sizing.facts import Facts, measured_inputs, stages, what_was_read
+from ballast.sizing.gc_health import Check, gc_checks
 from ballast.sizing.littles_law import bounds
 from ballast.sizing.memory import (
     MIB,
@@ -80,6 +80,8 @@ def _replayed(stages: Sequence[StageRun], cores: int) -> float:
 _NETWORK_TIMEOUT_SECONDS = 120.0
 """Spark's default of spark.network.timeout."""
 _TIMES_SLOWEST = 3.0
+_STEADY_SHARE = 0.9
+"""Of the most cores, that must be there on average for the executors to count as steady."""
 _WORTH_IT = 0.05
 
 
@@ -99,6 +101,10 @@ class Recommendation:
     run_times: tuple[Prediction, ...]
     """Of a batch job: at half, the same and twice the cores."""
     warnings: tuple[str, ...]
+    read: tuple[str, ...]
+    """One sentence for each input: what was read, and what was passed over."""
+    before: Mapping[str, str]
+    """What `spark_conf` has in the measured application, by name, as far as that is known."""
 
 
 def recommend(facts: Facts) -> Recommendation:
@@ -124,7 +130,15 @@ def recommend(facts: Facts) -> Recommendation:
         gc=gc_checks(facts.gc) if facts.gc is not None else (),
         run_times=run_times,
         warnings=tuple(_warnings(facts, made, collector)),
+        read=tuple(what_was_read(facts)),
+        before=_before(facts),
     )
+
+
+def _before(facts: Facts) -> Mapping[str, str]:
+    heap = facts.gc.heap_bytes if facts.gc is not None else None
+    seen = {} if heap is None else {"spark.executor.memory": f"{math.floor(heap / MIB)}m"}
+    return {**seen, **(facts.log.settings if facts.log is not None else {})}
 
 
 def _collector(facts: Facts, made: Table) -> Collector:
@@ -133,9 +147,9 @@ def _collector(facts: Facts, made: Table) -> Collector:
 
 
 def _run_times(facts: Facts) -> tuple[Prediction, ...]:
-    if facts.log is None or facts.progress is not None or not facts.log.total_cores:
+    if facts.log is None or facts.progress is not None or not facts.log.peak[1]:
         return ()
-    cores = facts.log.total_cores
+    cores = facts.log.peak[1]
     return tuple(predict(facts.log, count) for count in sorted({max(cores // 2, 1), cores, cores * 2}))
 
 
@@ -199,10 +213,34 @@ def _warnings(facts: Facts, made: Table, collector: Collector) -> Iterator[str]:
     if heap is not None and pending is not None:
         yield from pending_warnings(pending_bytes=pending, heap_bytes=heap)
     yield from _about_declared(facts, made)
+    yield from _about_what_was_read(facts, made, collector)
     if facts.log is not None and facts.log.failed_tasks:
         yield f"{facts.log.failed_tasks} tasks failed: their time is not counted, and retries slow the job down."
     if made.whole("java", 17) < 21 and facts.goal is Goal.LATENCY:
         yield "Java below 21 has no generational ZGC: for latency, run executors on Java 21 or later."
+
+
+def _about_what_was_read(facts: Facts, made: Table, collector: Collector) -> Iterator[str]:
+    gc, log = facts.gc, facts.log
+    if gc is not None and gc.steady_old_bytes is None and "heapBytes" not in made.variables:
+        occupied = "" if gc.occupied_bytes is None else f" {gc.occupied_bytes / MIB:.0f} MiB are occupied after them."
+        yield (
+            "No heap is proposed: the GC log doesn't show how full the old generation is after collections."
+            f"{occupied} Write it with -Xlog:gc*, which has the tag gc+heap."
+        )
+    if gc is not None and not gc.understood and gc.passed_over:
+        told = f"{gc.passed_over} of {gc.lines} lines of the GC log are not understood"
+        yield f"{told}, such as {gc.first_passed_over!r}: whether the collector is healthy is not known."
+    if gc is not None and gc.collector is not None and gc.collector != collector.value:
+        yield (
+            f"spark.executor.extraJavaOptions changes the collector from {gc.collector} to {collector.value}: leave "
+            "these options out to keep it."
+        )
+    if log is not None and log.mean_cores < _STEADY_SHARE * log.peak[1]:
+        yield (
+            f"executors came and went: {log.mean_cores:.3g} cores were there on average, {log.peak[1]} at most. What "
+            f"is said of run times takes {log.peak[1]} throughout."
+        )
 
 
 def _about_cores(facts: Facts, made: Table) -> Iterator[str]:

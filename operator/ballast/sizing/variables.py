@@ -283,18 +283,24 @@ def _power_of_two(least: float) -> float:
 
 def _memory(maker: _Maker) -> None:
     """From the GC log where there is one; else within the machine's memory; else as it is."""
-    if maker.has("allocationRate"):
+    gc = maker.facts.gc
+    shows_old = maker.has("steadyOldBytes") or (gc is not None and gc.steady_old_bytes is not None)
+    if maker.has("allocationRate") and shows_old:
         formula = f"10 s × allocationRate × {SURVIVOR_RATIO + 2} ÷ {SURVIVOR_RATIO}"
         maker.add("newGenerationBytes", "B", formula, new_generation, "allocationRate")
         formula = f"newGenerationBytes ÷ {SURVIVOR_RATIO + 2}"
         maker.add("survivorBytes", "B", formula, survivor_space, "newGenerationBytes")
         if not maker.has("steadyOldBytes"):
-            none = declared(0.0, "B", "the log shows no old generation")
+            none = declared(0.0, "B", "the log shows an empty old generation")
             maker.made["steadyOldBytes"] = Variable("steadyOldBytes", none)
-        formula, of = "the larger of 2 × steadyOldBytes and 1.5 × newGenerationBytes", _OLD
-        maker.add("oldGenerationBytes", "B", formula, _old, *of)
+        formula = "the larger of 2 × steadyOldBytes and 1.5 × newGenerationBytes"
+        maker.add("oldGenerationBytes", "B", formula, _old, *_OLD)
         formula = "newGenerationBytes + oldGenerationBytes, in steps of 256 MiB, below 32 GiB"
-        maker.add("heapBytes", "B", formula, _heap, "newGenerationBytes", "oldGenerationBytes")
+        of: tuple[str, ...] = ("newGenerationBytes", "oldGenerationBytes")
+        if maker.has("occupiedBytes"):
+            formula = f"{formula}; no less than newGenerationBytes + occupiedBytes"
+            of = (*of, "occupiedBytes")
+        maker.add("heapBytes", "B", formula, _heap, *of)
     elif maker.has("memoryPerMachine"):
         python = maker.facts.log is not None and maker.facts.log.python
         formula = "memoryPerMachine less the overhead outside the heap, below 32 GiB"
@@ -304,7 +310,10 @@ def _memory(maker: _Maker) -> None:
     if maker.has("heapBytes"):
         python = maker.facts.log is not None and maker.facts.log.python
         formula = "the larger of 384 MiB and 10 % of heapBytes (40 % where Python runs)"
-        maker.add("overheadBytes", "B", formula, lambda heap: overhead_bytes(heap, python=python), "heapBytes")
+        parts: tuple[str, ...] = ("heapBytes",)
+        if maker.has("executorOverhead"):
+            formula, parts = f"{formula}; no less than executorOverhead", (*parts, "executorOverhead")
+        maker.add("overheadBytes", "B", formula, lambda *a: max([overhead_bytes(a[0], python=python), *a[1:]]), *parts)
 
 
 _OLD = ("newGenerationBytes", "steadyOldBytes")
@@ -314,9 +323,14 @@ def _old(new: float, steady: float) -> float:
     return old_generation(new_bytes=new, steady_old_bytes=steady)
 
 
-def _heap(new: float, old: float) -> float:
+def _heap(new: float, old: float, occupied: float = 0.0) -> float:
+    """No less than what is occupied after collections, even where that is more than a heap should have."""
     step = 256 * MIB
-    return max(usable_heap(math.ceil((new + old) / step) * step), GIB)
+    return max(usable_heap(math.ceil((new + max(old, occupied)) / step) * step), _up(occupied), GIB)
+
+
+def _up(size: float) -> float:
+    return math.ceil(size / (256 * MIB)) * 256.0 * MIB
 
 
 def _steps(size: float) -> float:

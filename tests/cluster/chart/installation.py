@@ -88,10 +88,7 @@ class Installation:
         wait_until(lambda: (GATE in self.gates(pod, namespace)) == gated, what=f"gated: {gated}")
 
     def await_definitions(self) -> None:
-        names = [f"crd/{kind.crd_name}" for kind in KINDS]
-        # kubectl takes a definition that has no conditions yet for a broken one, so it must wait for them first.
-        for what in ("jsonpath={.status.conditions}", "condition=Established"):
-            self.testbed.kubectl("wait", f"--for={what}", *names)
+        self.testbed.await_definitions(*(kind.crd_name for kind in KINDS))
 
     def await_policies(self) -> None:
         """Return when both ways into the gate and all fences work; leaves no switch behind."""

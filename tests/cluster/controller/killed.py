@@ -1,13 +1,15 @@
-"""The program `ballast`, killed at one of its writes: killed.py AT before|after ARGUMENT…
+"""The program `ballast`, killed at one of its writes: killed.py PATTERN NUMBER before|after ARGUMENT…
 
-The first write is 1; those of the lease, which come by the clock, are not counted. The kernel ends the process, so that
-nothing is put in order: its lease, its connections and its Events stay as they are.
+Counted are writes whose method, path and body the pattern is found in; the first is 1. The kernel ends the process, so
+that nothing is put in order: its lease, its connections and its Events stay as they are.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,15 +18,16 @@ from typing import Any
 from ballast.kube.client import Client
 
 
-def kill_at(at: int, *, after: bool) -> None:
-    """End this process at its write of this number, before or after the server has got it."""
+def kill_at(pattern: str, number: int, *, after: bool) -> None:
+    """End this process at that write, before or after the server has got it."""
     send, numbers, lock = Client._once, itertools.count(1), threading.Lock()
 
     def once(self: Client, request: Any, read: Any) -> Any:
-        if request.method == "GET" or "/leases" in request.path:
+        words = f"{request.method} {request.path.partition('?')[0]} {json.dumps(request.body)}"
+        if request.method == "GET" or not re.search(pattern, words):
             return send(self, request, read)
         with lock:
-            fatal = next(numbers) == at
+            fatal = next(numbers) == number
         if fatal and not after:
             os.kill(os.getpid(), signal.SIGKILL)
         answer = send(self, request, read)
@@ -36,7 +39,7 @@ def kill_at(at: int, *, after: bool) -> None:
 
 
 if __name__ == "__main__":
-    kill_at(int(sys.argv.pop(1)), after=sys.argv.pop(1) == "after")
+    kill_at(sys.argv.pop(1), int(sys.argv.pop(1)), after=sys.argv.pop(1) == "after")
     from ballast.cli.main import main
 
     main()

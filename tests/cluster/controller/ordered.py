@@ -11,7 +11,7 @@ from ballast.kube import names
 from ballast.kube.kinds import EXECUTOR_MOVE
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
-from tests.cluster.controller.pool import ENFORCE, Pool, pool, zones
+from tests.cluster.controller.pool import ENFORCE, PATIENCE_SECONDS, Pool, pool, zones
 from tests.cluster.controller.scene import Driver
 from tests.testbed.waiting import wait_until
 
@@ -72,7 +72,7 @@ class Stage:
             self.clock.ahead_seconds += 1.0
             return look()
 
-        return wait_until(once, what=what, timeout_seconds=30.0)
+        return wait_until(once, what=what, timeout_seconds=PATIENCE_SECONDS)
 
     def executor(self, node: str) -> JSON:
         (found,) = (pod for pod in self.driver.pods() if pod["spec"].get("nodeName") == self.mine.node(node))

@@ -24,8 +24,10 @@ JSON = dict[str, Any]
 
 POOL_LABEL = "ballast.test/pool"
 OURS = {"name": names.GATE}
-ENFORCE = {"mode": "Enforce", "debounce": "1s", "gateTimeout": "4s", "maxExecutorsPerNodePercent": 50}
-"""Placement, with shorter times than the defaults so that tests need not wait."""
+ENFORCE = {"mode": "Enforce", "debounce": "1s", "gateTimeout": "10s", "maxExecutorsPerNodePercent": 50}
+"""Placement of what does not grow for a second. No gate may last longer: it is to run out on no slow machine."""
+PATIENCE_SECONDS = 120.0
+"""For what a test waits for: no bound that anything is held to, but an end to a test that would not have one."""
 
 
 def zones(count: int = 2, *, per_zone: int = 2, cpu: str = "4") -> list[NodeSpec]:
@@ -146,7 +148,7 @@ class Pool:
         query = Query(Kind("events.k8s.io/v1", "Event", "events"), namespace=self.name)
         return [event for event in read_list(self.admin, query, lambda e: e).items if event["reason"] == reason]
 
-    def nodes_of(self, pods: Sequence[str], *, seconds: float = 15.0) -> Counter[str]:
+    def nodes_of(self, pods: Sequence[str], *, seconds: float = PATIENCE_SECONDS) -> Counter[str]:
         """How many of these pods run on each node (by its short name), once all of them run."""
         found = wait_until(lambda: self._running(pods), what=f"{', '.join(pods)} run", timeout_seconds=seconds)
         return Counter(name.removeprefix(f"{self.name}-") for name in found)
@@ -159,7 +161,7 @@ class Pool:
     def gated(self, name: str) -> bool:
         return names.GATE in gates_of(self.pod(name))
 
-    def await_gating(self, *, seconds: float = 60.0) -> None:
+    def await_gating(self, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Until admission gates executors, which it does a moment after the switch shows that it is on."""
 
         def gates() -> bool:
@@ -167,7 +169,7 @@ class Pool:
 
         wait_until(gates, what="admission gates executors", timeout_seconds=seconds)
 
-    def await_released(self, pods: Sequence[str], *, seconds: float = 15.0) -> float:
+    def await_released(self, pods: Sequence[str], *, seconds: float = PATIENCE_SECONDS) -> float:
         """Seconds until none of these is held by our gate any more."""
         started = time.monotonic()
         released = partial(self._released, pods)

@@ -86,6 +86,7 @@ class Scene:
 
     def live(self, fate: Fate, done: Callable[[Scene], bool]) -> Fate:
         """Reconcile until `done`, with a second operator if the first one ends; returns the fate of the first."""
+        self.driver.step()
         for one in (fate, Fate()):
             operator = hand(self.installed.testbed, clock=self.clock, metrics=self.metrics, fate=one)
             try:

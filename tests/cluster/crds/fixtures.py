@@ -21,10 +21,7 @@ CRDS = Path(__file__).parents[3] / "crds"
 def crd_server(control_plane: Testbed) -> Iterator[Server]:
     """The real API server with the committed definitions, established."""
     control_plane.apply(*sorted(CRDS.glob("*.yaml")))
-    names = [f"crd/{kind.crd_name}" for kind in KINDS]
-    # kubectl takes a definition that has no conditions yet for a broken one, so it must wait for them first.
-    for what in ("jsonpath={.status.conditions}", "condition=Established"):
-        control_plane.kubectl("wait", f"--for={what}", "--timeout=30s", *names)
+    control_plane.await_definitions(*(kind.crd_name for kind in KINDS))
     _await_explanations(control_plane)
     client = control_plane.api.client
     with requests.Session() as session:

@@ -19,6 +19,7 @@ from tests.testbed.waiting import wait_until
 JSON = dict[str, Any]
 
 OUR_GATE = {"name": GATE}
+TAINT = "ballast.test/nodes"
 SERVED = Kind("v1", "ConfigMap", "configmaps")
 
 
@@ -34,7 +35,7 @@ class Cluster:
         return cls(testbed, Client(Connection.from_kubeconfig(testbed.kubeconfig)), namespace)
 
     def executor(self, name: str, *, gates: list[JSON] | None = None, **spec: Any) -> JSON:
-        """A gated executor, created; `spec` adds to the pod's."""
+        """A gated executor, created, that may run on this namespace's nodes alone; `spec` adds to the pod's."""
         labels = {"spark-role": "executor", "spark-app-selector": "spark-1", "spark-exec-id": "1", "set": "one"}
         body: JSON = {
             "apiVersion": "v1",
@@ -44,6 +45,7 @@ class Cluster:
                 "containers": [{"name": "spark-kubernetes-executor", "image": "spark"}],
                 "schedulingGates": [OUR_GATE] if gates is None else gates,
                 "terminationGracePeriodSeconds": 0,
+                "tolerations": [self._taint],
                 **spec,
             },
         }
@@ -57,16 +59,25 @@ class Cluster:
         return self.client.patch(POD, name, {"status": status}, namespace=self.namespace, subresource="status")
 
     def node(self, name: str, **labels: str) -> JSON:
-        """A ready node, with room for a hundred pods."""
+        """A ready node, with room for a hundred executors and for no pods of other tests, such as the chart's."""
         body = {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+            "spec": {"taints": [self._taint]},
         }
         self.client.create(NODE, body)
         room = {"cpu": "64", "memory": "256Gi", "pods": "100"}
         status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
         return self.client.patch(NODE, name, {"status": status}, subresource="status")
+
+    @property
+    def _taint(self) -> JSON:
+        return {"key": TAINT, "value": self.namespace, "effect": "NoSchedule"}
+
+    def takes_pods(self, node: str) -> bool:
+        """Until its condition Ready has been seen, every node has another taint."""
+        return bool(self.client.get(NODE, node)["spec"]["taints"] == [self._taint])
 
     def budget(self, name: str, *, min_available: int) -> JSON:
         spec = {"minAvailable": min_available, "selector": {"matchLabels": {"set": "one"}}}

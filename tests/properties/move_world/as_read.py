@@ -10,6 +10,7 @@ from ballast.controller.cluster_view import ClusterView, pools_of
 from ballast.controller.gateclock import GateClock
 from ballast.controller.move_facts import facts
 from ballast.controller.observe import Lists
+from ballast.kube import names
 from ballast.kube.document import text
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import Pod, PodReader
@@ -17,7 +18,6 @@ from ballast.model import Memory, Phase
 from ballast.moves import Facts
 from ballast.prometheus import Reading
 from tests.properties.carried.play import policy
-from tests.properties.carried.server import PINNED_BY_US
 from tests.properties.move_world.operator_side import now
 from tests.properties.move_world.world import ELSEWHERE, SOURCE, TARGET, TICK, Executor, World, uid
 from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, executor, expression, node, required
@@ -27,6 +27,13 @@ BASE = CREATED_AT + 10_000.0
 """Of the world's present tick, in seconds since the epoch; times are compared without it."""
 POLICY = policy({"mode": "Enforce"})
 NODES = tuple(NodeReader().read(node(name)) for name in (SOURCE, TARGET, ELSEWHERE))
+PINNED_BY_US = {
+    "manager": names.FIELD_MANAGER,
+    "operation": "Update",
+    "fieldsV1": {
+        "f:spec": {"f:affinity": {"f:nodeAffinity": {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}}}
+    },
+}
 NAMESPACES = {"apps": {"ballast.dev/gate": "enabled"}}
 
 

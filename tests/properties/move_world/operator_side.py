@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ballast.model import Move, MovePhase, MovesMode, Objection, Phase, Policy, Reason, Refusal
+from ballast.model import Move, MovePhase, MovesMode, Objection, Phase, Pin, Policy, Reason, Refusal
 from ballast.moves import (
     ClearNomination,
     DeleteUnscheduled,
@@ -176,10 +176,10 @@ def effected(world: World, index: int, effect: Effect) -> World:
         return _given_up(world, index, at, effect)
     if executor.phase is not Phase.GATED:
         return world
-    pin = effect.node if isinstance(effect, PinReplacement) else None
     assert isinstance(effect, PinReplacement | ReleaseUnpinned)
-    by = index if pin else None
-    released = executor._replace(phase=Phase.PENDING, pinned=pin, pinned_by=by, nominated=pin is not None, since=0)
+    pin = effect.node if isinstance(effect, PinReplacement) and effect.pin is not Pin.NONE else None
+    by, nominated = index if pin else None, isinstance(effect, PinReplacement)
+    released = executor._replace(phase=Phase.PENDING, pinned=pin, pinned_by=by, nominated=nominated, since=0)
     return world._replace(executors=put(world.executors, at, released))
 
 

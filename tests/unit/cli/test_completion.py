@@ -28,7 +28,7 @@ def test_every_command_is_offered_with_its_explanation() -> None:
     ("line", "offered"),
     [
         ("p", ["plan"]),
-        ("s", ["status", "snapshot", "simulate", "size"]),
+        ("s", ["status", "snapshot", "stop", "start", "simulate", "size"]),
         ("--v", ["--version"]),
         ("plan --na", ["--namespace"]),
         ("plan -n analytics --na", []),

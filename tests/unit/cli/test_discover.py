@@ -126,6 +126,33 @@ def test_another_namespaces_application_of_nearly_the_same_id_takes_no_series_aw
     assert "exchange" in own["spec"]["components"][0]
 
 
+@pytest.mark.parametrize(
+    ("brokers", "chosen"),
+    [
+        ([{"strimzi.io/cluster": "a", "strimzi.io/broker-role": "true"}] * 2, "a"),
+        ([{"strimzi.io/cluster": name, "strimzi.io/broker-role": "true"} for name in "ab"], None),
+        ([{"strimzi.io/cluster": "a", "strimzi.io/broker-role": "false", "app.kubernetes.io/name": "kafka"}], None),
+        ([{"strimzi.io/cluster": "a", "strimzi.io/name": "a-kafka"}], "a"),
+        ([{"strimzi.io/cluster": "a", "strimzi.io/name": "a-kafka-exporter", "strimzi.io/kind": "Kafka"}], None),
+    ],
+    ids=["one cluster", "two clusters", "controllers", "before node pools", "exporter"],
+)
+def test_brokers_of_strimzi_are_told_from_its_other_pods(
+    files: Path, brokers: list[dict[str, str]], chosen: str | None
+) -> None:
+    pods = json.loads((files / "pods.json").read_text(encoding="utf-8"))["items"]
+    pods = [each for each in pods if each["metadata"]["namespace"] != "kafka"]
+    for number, labels in enumerate(brokers):
+        broker = pod(f"broker-{number}", "kafka")
+        broker["metadata"]["labels"] = labels
+        pods.append(broker)
+    (files / "pods.json").write_text(json.dumps({"items": pods}), encoding="utf-8")
+    topology, _ = found("-f", str(files / "pods.json"), "ingest", "--progress", str(files / "ingest.jsonl"))
+    external = [each.external.selector for each in topology.spec.components if each.external is not None]
+    ends = [each.match_labels for each in external if each is not None]
+    assert [labels["strimzi.io/cluster"] for labels in ends] == ([chosen] if chosen else [])
+
+
 def test_pods_of_several_namespaces_that_call_themselves_kafka_are_asked_about(files: Path) -> None:
     """The first one that was listed became an end of everybody's topologies."""
     pods = json.loads((files / "pods.json").read_text(encoding="utf-8"))["items"]

@@ -155,6 +155,7 @@ def test_the_file_is_accepted_as_it_is(given: Input, tmp_path: Path, monkeypatch
     assert "Error" not in ended.err
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("given", INPUTS, ids=str)
 def test_no_field_that_is_absent_or_mistyped_ends_in_a_traceback(
     given: Input, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,8 @@ COMMANDS = [
     "explain",
     "snapshot",
     "approve",
+    "stop",
+    "start",
     "simulate",
     "discover",
     "report",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli.applications import reads_kafka, shuffles_remotely
+from ballast.cli.applications import reads_kafka
 from ballast.cli.situation import load
+from ballast.doctor.shuffle_service import service_of
 from ballast.doctor.submission import properties
 from examples.report.pool import situation
 from tests.unit.cli.program import run
@@ -133,7 +134,7 @@ def test_an_application_that_reads_kafka_may_be_named_with_the_zones_of_its_brok
 )
 def test_the_configuration_tells_of_remote_shuffle_and_kafka(conf: str, remotely: bool, kafka: bool) -> None:
     read = properties(conf)
-    assert (shuffles_remotely(read), reads_kafka(read)) == (remotely, kafka)
+    assert (service_of(read) is not None, reads_kafka(read)) == (remotely, kafka)
 
 
 def test_a_files_metrics_are_not_mixed_with_a_servers() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.cli.output import plain
 from ballast.cli.situation import Situation
-from ballast.cli.source import Seen, _switched_off, problem_lines
+from ballast.cli.source import Seen, _switched_off, _switches, problem_lines
 from ballast.model import ConditionReason, MetricsHealth, PlacementMode
 from tests.apiserver import Answer, scripted
 from tests.unit.cli.pools import a_situation
@@ -48,7 +48,7 @@ def test_a_switch_that_was_turned_off_under_a_policy_that_enforces_is_a_problem(
     tmp_path: Path, mode: PlacementMode, answer: Answer, *, told: bool
 ) -> None:
     with scripted(answer) as script:
-        problems = _switched_off(script.client(tmp_path), [enforcing(mode)])
+        problems = _switched_off(_switches(script.client(tmp_path)), [enforcing(mode)])
     assert [
         problem.startswith("GateSwitch ballast: `ballast release --all` turned it off") for problem in problems
     ] == ([True] if told else [])

@@ -22,7 +22,7 @@ from ballast.controller.failures import (
 )
 from ballast.controller.memory import failures_status, recalled_failures
 from ballast.kube.pods import Pod, PodReader
-from tests.unit.kube.builders import driver, executor, pod
+from tests.unit.kube.builders import container, driver, executor, pod
 
 JSON = dict[str, Any]
 OURS = ("analytics", "spark-1")
@@ -40,7 +40,25 @@ def reported(body: JSON) -> list[Failure]:
     return [] if found is None else [found]
 
 
+def beside_a_proxy(code: int, **more: Any) -> JSON:
+    """An executor whose own container has ended, while a service mesh's runs on."""
+    statuses = [
+        {"name": "istio-proxy", "state": {"running": {"startedAt": "2026-11-21T10:00:00Z"}}},
+        {"name": "spark-kubernetes-executor", "state": {"terminated": {"exitCode": code}}},
+    ]
+    containers = [container("istio-proxy"), container()]
+    return executor(3, node="node-1", containers=containers, status={"containerStatuses": statuses}, **more)
+
+
+def test_an_executor_failed_when_its_own_container_did_whatever_runs_beside_it() -> None:
+    (found,) = reported(beside_a_proxy(52))
+    assert (found.application, found.executor) == (OURS, 3)
+    assert Failures().after(read(beside_a_proxy(52))).counts() == {OURS: 1}
+
+
 NO_FAILURES = [
+    pytest.param(beside_a_proxy(0), id="ended well, and its proxy runs"),
+    pytest.param(beside_a_proxy(143, leaving=True), id="was deleted, and its proxy runs"),
     pytest.param(executor(1, node="node-1"), id="runs"),
     pytest.param(executor(1, phase="Succeeded"), id="ended well"),
     pytest.param(executor(1, phase="Failed", leaving=True), id="was deleted, which ended it"),

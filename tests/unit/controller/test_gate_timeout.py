@@ -122,20 +122,50 @@ FENCED = (
     "Ballast changes no metadata of a pod"
 )
 REFUSED = 'admission webhook "no.example" denied the request: no'
+FIELD_ADDED = {"message": "Pod is invalid", "details": {"causes": [{"field": "spec", "message": "Forbidden"}]}}
+NO_RIGHT = 'pods "x" is forbidden: User "system:serviceaccount:s:ballast" cannot patch resource "pods" in API group ""'
+GATED_BY_TEMPLATE = -3600.0
+"""The namespace has rested for as long when the pods are created."""
 
 
 @pytest.mark.parametrize(
-    ("why", "age_seconds", "deleted"),
-    [(FENCED, 59.0, 0), (FENCED, 61.0, 4), (REFUSED, 61.0, 0)],
-    ids=["it may go yet", "Ballast's own fence", "a webhook"],
+    ("answer", "resting_since", "deleted"),
+    [
+        (Answer(403, {"message": FENCED}), 12.0, 4),
+        (Answer(400, {"message": REFUSED}), 12.0, 4),
+        (Answer(422, FIELD_ADDED), 12.0, 4),
+        (Answer(500, {"message": TOO_LARGE}), 12.0, 4),
+        (Answer(400, {"message": REFUSED}), None, 0),
+        (Answer(400, {"message": REFUSED}), GATED_BY_TEMPLATE, 0),
+        (Answer(403, {"message": NO_RIGHT}), 12.0, 0),
+        (Answer(503, {"message": "busy"}), 12.0, 0),
+    ],
+    ids=[
+        "Ballast's own fence",
+        "a webhook",
+        "a field that was added",
+        "as long as etcd takes",
+        "the switch can't be written",
+        "the gate is of a template",
+        "a right is missing",
+        "the API server is busy",
+    ],
 )
-def test_an_executor_that_ballast_s_own_policy_lets_nobody_release_is_replaced(
-    script: ApiServer, why: str, age_seconds: float, deleted: int
+def test_executors_whose_release_is_refused_are_replaced_once_nothing_gates_their_successors(
+    script: ApiServer, answer: Answer, resting_since: float | None, deleted: int
 ) -> None:
-    """A mutating webhook that is newer than the pod changes it in the request that would release it."""
-    script.refusals["PATCH "] = Answer(403, {"message": why})
-    assert gates(script, now=CREATED_AT + age_seconds, places=lambda _: {}).run().failed == 4
-    assert len([asked.path for asked in script.writes if asked.method == "DELETE"]) == deleted
+    script.refusals["PATCH "] = answer
+    reader = PodReader()
+    timeout = GateTimeout(
+        script.client(),
+        gated=lambda: [reader.read(pod) for pod in script.all("pods")],
+        places=lambda _: {},
+        clock=lambda: CREATED_AT + 12.0,
+        rest=lambda refused: {} if resting_since is None else dict.fromkeys(refused, CREATED_AT + resting_since),
+    )
+    assert timeout.run().failed == 4
+    # A request whose connection broke is sent again.
+    assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == deleted
 
 
 @pytest.mark.parametrize("stepped_seconds", [0.0, -5.0], ids=["", "the wall clock stepped backwards"])

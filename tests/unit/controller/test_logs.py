@@ -126,6 +126,17 @@ def test_a_set_whose_place_is_a_preference_is_placed(
     assert lines(caplog, Line.UNPLACED) == []
 
 
+def test_a_set_whose_places_are_preferred_since_they_were_refused_is_placed(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = placement(2, "cold", Pin.NONE, reason=Reason.TOO_MANY_ATTEMPTS, detail="its place is preferred")
+    actuator(pool, tmp_path).release(pool.context([]), Plan(placements=(refused,)))
+    assert [(line["places"], line["reason"]) for line in lines(caplog, Line.PLACED)] == [
+        ({"cold": 1}, "TooManyAttempts")
+    ]
+    assert lines(caplog, Line.UNPLACED) == []
+
+
 def test_what_no_policy_places_is_a_line_without_a_policy(
     pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

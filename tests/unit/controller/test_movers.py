@@ -478,6 +478,22 @@ def test_a_replacement_that_cannot_be_scheduled_where_it_is_pinned_is_deleted_so
     assert pool.script.writes[-1].body["preconditions"] == {"uid": "uid-spark-1-exec-4", "resourceVersion": version}
 
 
+def test_a_replacement_that_waits_for_a_volume_on_its_node_is_not_deleted_although_it_was_refused_first(
+    pool: Stage,
+) -> None:
+    pool.run()
+    gone(pool)
+    fields: JSON = {"f:spec": {"f:affinity": {"f:nodeAffinity": {f"f:{REQUIRED}": {}}}}}
+    ours = {"manager": "ballast", "operation": "Update", "time": text(NOW), "fieldsV1": fields}
+    since = {"lastTransitionTime": text(NOW), "status": "False", "reason": "Unschedulable", "type": "PodScheduled"}
+    status = {"conditions": [since], "nominatedNodeName": "cold"}
+    pool.add(streaming(4, created=NOW, managed_fields=[ours, NOMINATED_BY_ANOTHER], status=status))
+    for _ in range(3):
+        pool.run()
+        pool.now += UNSCHEDULABLE_SECONDS
+    assert pool.phase("m1") == ("Arriving", "Starting")
+
+
 def test_a_replacement_that_the_operator_did_not_pin_is_never_deleted(pool: Stage) -> None:
     """Its owner required the place that has no room: another pod would be no better off."""
     pool.run()

@@ -309,6 +309,9 @@ def test_volumes_bind_an_executor_to_where_they_are() -> None:
     bound, free = found.executors
     assert [bound.constraints.volumes_reach(n.labels, n.name) for n in found.nodes] == [False, True]
     assert free.constraints.volume_terms == ()
+    assert (bound.late_claims, free.late_claims) == (False, False)
+    (late,) = look(executor(1, volumes=mounted)).snapshot.executors
+    assert late.late_claims, "its claim has no volume yet"
 
 
 def test_an_application_without_a_topology_is_one() -> None:
@@ -320,6 +323,13 @@ def test_an_application_without_a_topology_is_one() -> None:
     (view,) = found.snapshot.topologies
     assert (view.key, view.name, view.implicit) == ("analytics/spark-1", "spark-1", True)
     assert view.components == (Component("profile-0", Workload.STREAMING), Component("profile-1"))
+    assert view.driver == Anchor(("b", "a-1", "node-2"), 1.0, "node-2")
+
+
+def test_executors_are_placed_next_to_the_pod_that_owns_them_whatever_its_labels() -> None:
+    server = pod("connect", node="node-2", labels={"app": "connect"})
+    owner = [{"kind": "Pod", "name": "connect", "uid": "uid-connect", "controller": True}]
+    (view,) = look(server, executor(1, owners=owner, gates=[GATE])).snapshot.topologies
     assert view.driver == Anchor(("b", "a-1", "node-2"), 1.0, "node-2")
 
 

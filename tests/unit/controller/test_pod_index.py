@@ -8,7 +8,7 @@ from ballast.controller.failures import Failure
 from ballast.controller.pod_index import PodIndex
 from ballast.kube.constraint_reader import REQUIRED
 from ballast.kube.pods import Pod, PodReader
-from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, executor
+from tests.unit.kube.builders import CREATED, GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, executor, pinned_by_us, pod
 
 LONG = {f"{prefix}/x{number}": "y" * 63 for number in range(500) for prefix in ("long.io", "ballast.dev")}
 
@@ -48,9 +48,56 @@ class Pods:
         return pod
 
     def clear(self) -> None:
-        for pod in self.known:
-            self.index.changed(pod, None)
+        for each in self.known:
+            self.index.changed(each, None)
         self.known.clear()
+
+
+@pytest.mark.parametrize("first", ["owner", "executor"])
+def test_the_pod_that_owns_an_executor_is_handed_to_a_pass_for_as_long_as_it_does(first: str) -> None:
+    index = PodIndex(notify=lambda: None, gated=lambda: None, failed=lambda _: None)
+    reader = PodReader()
+    owners = [{"kind": "Pod", "name": "server", "uid": "uid-server", "controller": True}]
+    server, worker = reader.read(pod("server", node="node-1")), reader.read(executor(1, node="node-1", owners=owners))
+    for each in (server, worker) if first == "owner" else (worker, server):
+        index.changed(None, each)
+    assert {each.name for each in index.single()} == {"server", worker.name}
+    assert index.others(["analytics"]).requested == {}
+    index.changed(worker, None)
+    assert index.single() == ()
+    assert [each.name for each in index.others(["analytics"]).by_namespace["analytics"]] == ["server"]
+    index.changed(server, None)
+    assert index.others(["analytics"]).by_namespace == {}
+
+
+def test_a_pass_is_due_when_kube_scheduler_finds_no_node_where_an_executor_is_pinned() -> None:
+    told: list[None] = []
+    index = PodIndex(notify=lambda: told.append(None), gated=lambda: None, failed=lambda _: None)
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    for pinned, notices in ((False, 1), (True, 2)):
+        changes: dict[str, Any] = {"managed_fields": [pinned_by_us(CREATED)]} if pinned else {}
+        more: list[dict[str, Any]] = [{}, {"status": refused}]
+        waits, stuck = (PodReader().read(executor(1, **changes, **each)) for each in more)
+        told.clear()
+        index.changed(None, waits)
+        index.changed(waits, stuck)
+        assert len(told) == notices
+        index.changed(stuck, None)
+
+
+def test_executors_that_name_each_other_as_owners_stay_executors() -> None:
+    index = PodIndex(notify=lambda: None, gated=lambda: None, failed=lambda _: None)
+    names = [f"spark-1-exec-{number}" for number in (1, 2)]
+    pods = [
+        PodReader().read(executor(number, node="n", owners=[{"kind": "Pod", "name": name, "uid": f"uid-{name}"}]))
+        for number, name in zip((1, 2), reversed(names), strict=True)
+    ]
+    for each in pods:
+        index.changed(None, each)
+    assert len(index.single()) == 2
+    for each in pods:
+        index.changed(each, None)
+    assert index.single() == ()
 
 
 def test_of_one_namespace_so_many_executors_that_have_ended_are_handed_to_a_pass(

@@ -265,6 +265,7 @@ def test_what_no_pass_can_compute_with_in_a_status_keeps_nothing_from_being_plac
         assert remembered(written[-1])["noise"]["passes"] >= 0
 
 
+@pytest.mark.soak
 def test_whatever_fails_with_one_users_objects_others_are_placed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,16 @@ def test_it_is_on_where_placement_is_enforced_and_nowhere_else(
     assert wanted(policies, NAMESPACES) == expected
 
 
+def test_it_names_the_schedulers_of_all_policies_that_enforce_placement() -> None:
+    other = policy("Enforce", TEAM_B)
+    placement = other.spec.placement.model_copy(update={"scheduler_names": ("my-scheduler",)})
+    other = other.model_copy(update={"spec": other.spec.model_copy(update={"placement": placement})})
+    assert wanted([policy("Enforce", TEAM_A), other], NAMESPACES).scheduler_names == (
+        "default-scheduler",
+        "my-scheduler",
+    )
+
+
 def test_it_names_no_more_namespaces_than_it_can_hold() -> None:
     many = {f"team-{number:04}": {"team": "a"} for number in range(MOST_NAMESPACES + 1)}
     found = wanted([policy("Enforce", TEAM_A)], many)

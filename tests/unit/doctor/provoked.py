@@ -11,6 +11,10 @@ GOOD: Mapping[str, str] = {
     "spark.shuffle.io.connectionCreationTimeout": "5s",
     "spark.shuffle.io.retryWait": "1s",
     "spark.kubernetes.executor.label.ballast.dev/topology": "clicks",
+    "spark.kubernetes.executor.label.ballast.dev/workload": "Streaming",
+    "spark.sql.streaming.metricsEnabled": "true",
+    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
 }
 
 CHANGES: Mapping[str, Mapping[str, str]] = {
@@ -28,8 +32,50 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     "ClientRackMissing": {"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"},
     "SelectorMatchesDriver": {"spark.kubernetes.driver.label.ballast.dev/topology": "clicks"},
     "TopologyLabelMissing": {"spark.kubernetes.executor.label.ballast.dev/topology": ""},
+    "NotOnKubernetes": {"spark.master": "yarn"},
+    "ForeignScheduler": {"spark.kubernetes.scheduler.name": "volcano"},
+    "GracePeriodTooShort": {"spark.kubernetes.executor.terminationGracePeriodSeconds": "0"},
+    "GracePeriodIgnored": {
+        "spark.kubernetes.container.image": "apache/spark:4.0.1",
+        "spark.kubernetes.executor.terminationGracePeriodSeconds": "120s",
+    },
+    "RemoteShuffle": {"spark.shuffle.manager": "org.apache.spark.shuffle.celeborn.SparkShuffleManager"},
+    "WorkloadUnknown": {
+        "spark.kubernetes.executor.label.ballast.dev/topology": "",
+        "spark.kubernetes.executor.label.ballast.dev/workload": "",
+    },
+    "StateMetricsOff": {"spark.sql.streaming.metricsEnabled": "false"},
+    "MetricsNotExposed": {"spark.metrics.conf.*.sink.prometheusServlet.class": ""},
+    "ExecutorMetricsOff": {"spark.ui.prometheus.enabled": "false"},
+    "JmxMetricsUnread": {
+        "spark.metrics.conf.*.sink.prometheusServlet.class": "",
+        "spark.driver.extraJavaOptions": "-javaagent:/opt/jmx_prometheus_javaagent.jar=8090:/opt/jmx.yaml",
+    },
+    "MetricsNamespaceSet": {"spark.metrics.namespace": "clicks"},
+    "PythonMemoryIgnored": {"spark.executor.pyspark.memory": "2g", "spark.submit.deployMode": "client"},
+    "SerialCollector": {"spark.executor.memory": "1g"},
 }
 """What to change in GOOD. An empty value leaves the key out."""
+
+ALSO: Mapping[str, list[str]] = {
+    "WorkloadUnknown": ["TopologyLabelMissing"],
+    "JmxMetricsUnread": ["MetricsNotExposed"],
+}
+"""Findings that come with one."""
+REMEDY_ELSEWHERE = {
+    "ClientRackMissing",
+    "SelectorMatchesDriver",
+    "TopologyLabelMissing",
+    "NotOnKubernetes",
+    "ForeignScheduler",
+    "GracePeriodIgnored",
+    "RemoteShuffle",
+    "WorkloadUnknown",
+    "JmxMetricsUnread",
+    "MetricsNamespaceSet",
+    "SerialCollector",
+}
+"""Findings that no setting removes."""
 
 
 def settings(changes: Mapping[str, str]) -> dict[str, str]:

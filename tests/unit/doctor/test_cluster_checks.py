@@ -74,6 +74,11 @@ def test_missing_definitions_are_found() -> None:
     assert ids(definitions=False) == ["NotInstalled"]
 
 
+def test_a_cluster_without_a_policy_is_found_unless_policies_may_not_be_read() -> None:
+    assert "NoPolicy" in ids(policies=())
+    assert "NoPolicy" not in ids(policies=(), unread={"balancingpolicies": "you may not"})
+
+
 def test_a_budget_without_executors_is_nobodys_concern() -> None:
     blocking = Budget("jobs", "all", LabelSelector(match_labels={"app": "web"}), 0)
     assert ids(budgets=(blocking,), executors=(SparkPod("jobs", "exec-1", {"app": "clicks"}),)) == []

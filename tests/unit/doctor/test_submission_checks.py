@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from ballast.doctor.catalog import SUBMISSION, Finding, Severity, found
-from ballast.doctor.submission import from_documents, from_properties
+from ballast.doctor.command import from_properties
+from ballast.doctor.resources import from_documents
 from ballast.doctor.submission_checks import Expectations, check, patch
 from ballast.errors import InvalidField
-from tests.unit.doctor.provoked import CHANGES, as_properties, settings
+from tests.unit.doctor.provoked import ALSO, CHANGES, REMEDY_ELSEWHERE, as_properties, settings
 
 
 def findings(changes: dict[str, str], expected: Expectations | None = None) -> list[Finding]:
@@ -31,16 +32,15 @@ def test_each_finding_is_provoked_here() -> None:
 
 @pytest.mark.parametrize("id_", CHANGES)
 def test_one_change_provokes_one_finding(id_: str) -> None:
-    assert ids(findings(dict(CHANGES[id_]))) == [id_]
+    assert ids(findings(dict(CHANGES[id_]))) == [*ALSO.get(id_, []), id_]
 
 
 @pytest.mark.parametrize("id_", CHANGES)
 def test_the_settings_of_a_finding_remove_it(id_: str) -> None:
-    (finding,) = findings(dict(CHANGES[id_]))
-    if not finding.settings:
-        assert id_ in {"ClientRackMissing", "SelectorMatchesDriver", "TopologyLabelMissing"}
-        return
-    assert findings({**CHANGES[id_], **finding.settings}) == []
+    finding = findings(dict(CHANGES[id_]))[-1]
+    assert (not finding.settings) is (id_ in REMEDY_ELSEWHERE)
+    if finding.settings:
+        assert findings({**CHANGES[id_], **finding.settings}) == []
 
 
 def test_a_name_with_line_breaks_adds_nothing_to_the_patch() -> None:

@@ -38,6 +38,7 @@ def pod(name: str = "pod-1", *, namespace: str = "analytics", node: str | None =
         "annotations": more.pop("annotations", {}),
         "ownerReferences": more.pop("owners", []),
         "managedFields": more.pop("managed_fields", []),
+        "finalizers": more.pop("finalizers", []),
     }
     if more.pop("leaving", False):
         metadata["deletionTimestamp"] = CREATED

@@ -41,6 +41,8 @@ AWAY = Answer(503, {"message": "away"})
 NOT_VALID = Answer(422, {"message": "no such thing", "details": {"causes": [{"field": "spec.affinity"}]}})
 FORBIDDEN_BY_WEBHOOK = Answer(400, {"message": "a webhook denied it"})
 TOO_LARGE = Answer(500, {"message": "etcdserver: request is too large"})
+NOT_READY = Answer(403, {"message": 'pods "a" is forbidden: not yet ready to handle request'})
+NO_RIGHT = Answer(403, {"message": 'pods "a" is forbidden: User "x" cannot patch resource "pods"'})
 ONCE = Limits(attempts=1)
 
 
@@ -209,6 +211,12 @@ def test_what_a_webhook_forbids_without_a_cause_is_refused_when_the_pod_is_as_it
         ),
         pytest.param(TOO_LARGE, Refused("etcdserver: request is too large", lasting=True), 1, id="too large"),
         pytest.param(Answer(401, {"message": "no"}), Refused("no"), 1, id="a server in trouble"),
+        pytest.param(
+            NO_RIGHT,
+            Refused(NO_RIGHT.body["message"], forbidden=True),
+            1,
+            id="rights that are missing, or not read yet",
+        ),
     ],
 )
 def test_a_pod_is_released_as_it_is_where_its_affinity_is_refused(
@@ -219,6 +227,11 @@ def test_a_pod_is_released_as_it_is_where_its_affinity_is_refused(
         script.by = lambda asked: refusal if "affinity" in str(asked.body) else OK
         assert release_even_unplaced(script.client(tmp_path), order(), DEFAULT_LEVELS) == outcome
         assert len(script.writes) == patches
+
+
+def test_after_its_restart_an_api_server_that_is_not_ready_yet_refuses_no_place(tmp_path: Path) -> None:
+    with scripted(NOT_READY, Answer(body=gated("8")), OK) as script:
+        assert release_even_unplaced(script.client(tmp_path, ONCE), order(), DEFAULT_LEVELS) == Released(Pin.ZONE)
 
 
 def test_the_refusal_is_returned_if_nothing_releases_the_pod(tmp_path: Path) -> None:

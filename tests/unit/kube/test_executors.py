@@ -7,6 +7,7 @@ import pytest
 from ballast.kube import names
 from ballast.kube.executors import SparkExecutor
 from ballast.kube.pods import Pod, PodReader
+from ballast.model import Phase
 from tests.unit.kube.builders import (
     CREATED,
     CREATED_AT,
@@ -36,7 +37,7 @@ def test_an_executor_carries_what_spark_wrote_on_it() -> None:
 
 
 def test_times_are_seconds_since_the_epoch() -> None:
-    started = {"name": "c", "state": {"running": {"startedAt": "2026-11-21T10:01:00Z"}}}
+    started = {"name": "spark-kubernetes-executor", "state": {"running": {"startedAt": "2026-11-21T10:01:00Z"}}}
     raw = executor(node="node-1", status={"containerStatuses": [started]})
     assert read(raw).created_at == CREATED_AT
     assert facts(node="node-1", status={"containerStatuses": [started]}).running_since == CREATED_AT + 60
@@ -73,9 +74,16 @@ def test_executors_of_the_statefulset_and_deployment_allocators_are_told_apart(
 
 @pytest.mark.parametrize(
     ("changes", "managed"),
-    [({}, False), ({"labels": {"kueue.x-k8s.io/queue-name": "main"}}, True), ({"gates": [FOREIGN_GATE, GATE]}, True)],
+    [
+        ({}, False),
+        ({"labels": {"kueue.x-k8s.io/queue-name": "main"}}, False),
+        ({"finalizers": ["kueue.x-k8s.io/managed"]}, True),
+        ({"gates": [FOREIGN_GATE, GATE]}, True),
+    ],
 )
-def test_kueues_pods_are_known_by_label_or_gate(changes: dict[str, Any], managed: bool) -> None:
+def test_pods_that_kueue_queues_are_known_by_its_finalizer_or_gate_and_not_by_a_label(
+    changes: dict[str, Any], managed: bool
+) -> None:
     assert facts(**changes).kueue_managed is managed
 
 
@@ -91,6 +99,48 @@ def test_cores_are_task_slots_else_the_cpu_request() -> None:
     assert facts(containers=[container(cpu="1500m")]).cores == 1.5
     sidecar = {"name": "istio-proxy", "env": [{"name": "SPARK_EXECUTOR_CORES", "value": "9"}]}
     assert facts(containers=[sidecar, slots]).cores == 4.0, "Spark's own container, wherever it stands"
+
+
+def env(**values: str) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+SPARK = env(SPARK_EXECUTOR_ID="7", SPARK_APPLICATION_ID="spark-1", SPARK_EXECUTOR_CORES="4")
+PROXY = container("istio-proxy", cpu="100m", env=env(PROXY_CONFIG="{}"))
+LOGS = container("logs", cpu="50m", env=env(SPARK_APPLICATION_ID="spark-1"))
+
+
+@pytest.mark.parametrize("name", ["spark-kubernetes-executor", "main"])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_the_container_with_sparks_environment_is_the_executor_wherever_it_stands(name: str, at: int) -> None:
+    containers = [PROXY, LOGS]
+    containers.insert(at, container(name, env=SPARK))
+    statuses = [
+        {"name": "istio-proxy", "state": {"running": {"startedAt": "2026-11-21T10:00:10Z"}}},
+        {"name": "logs", "state": {"terminated": {"exitCode": 137}}},
+        {"name": name, "state": {"running": {"startedAt": "2026-11-21T10:01:00Z"}}},
+    ]
+    found = facts(node="node-1", containers=containers, status={"containerStatuses": statuses})
+    assert (found.cores, found.running_since, found.exit_code) == (4.0, CREATED_AT + 60, None)
+
+
+def test_where_no_container_can_be_told_to_be_sparks_nothing_is_said_of_it() -> None:
+    statuses = [{"name": "istio-proxy", "state": {"terminated": {"exitCode": 1}}}]
+    found = facts(node="node-1", containers=[PROXY, container("main")], status={"containerStatuses": statuses})
+    assert (found.cores, found.exit_code) == (1.0, None)
+    alone = facts(containers=[container("main", cpu="3")])
+    assert alone.cores == 3.0
+
+
+@pytest.mark.parametrize(("code", "failed"), [(52, True), (0, False)])
+def test_an_executor_has_ended_when_its_own_container_has_although_a_sidecar_runs(code: int, *, failed: bool) -> None:
+    statuses = [
+        {"name": "istio-proxy", "state": {"running": {"startedAt": "2026-11-21T10:00:10Z"}}},
+        {"name": "spark-kubernetes-executor", "state": {"terminated": {"exitCode": code}}},
+    ]
+    pod = read(executor(node="node-1", containers=[PROXY, container()], status={"containerStatuses": statuses}))
+    assert (pod.phase, pod.failed, pod.ended) == (Phase.ENDED, failed, False)
+    assert pod.requests.cpu_cores == pytest.approx(1.1), "the pod takes its room until the sidecar has ended"
 
 
 @pytest.mark.parametrize(("value", "cores"), [("1", 1.0), ("1.5", 1.5), ("10000", 10_000.0), ("10001", 1.0)])

@@ -249,7 +249,12 @@ STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
         ),
         pytest.param(claiming(), after(newcomer(), pin_refused="empty term"), UNPINNED, id="or it can't be pinned"),
         pytest.param(claiming(claimed=11), after(newcomer(gate_since=NOW - 11)), UNPINNED, id="or was held too long"),
-        pytest.param(claiming(attempts=MAX_ATTEMPTS), after(newcomer()), UNPINNED, id="or was placed again too often"),
+        pytest.param(
+            claiming(attempts=MAX_ATTEMPTS),
+            after(newcomer()),
+            replace(PLACED, pin=Pin.NONE),
+            id="its place is preferred if others could not run there several times",
+        ),
         pytest.param(
             claiming(reason=MoveReason.DISCARDING), after(STUCK), DISCARDED, id="an unschedulable one is deleted"
         ),
@@ -323,6 +328,14 @@ def test_a_replacement_on_another_node_has_lost_its_place_if_there_is_no_room_th
     assert words in found.message
     assert found.replacement is not None
     assert found.replacement.displaced is ("another pod" in words)
+
+
+@pytest.mark.parametrize(("node", "score"), [("cold", 10.0), ("mild", 85.0)])
+def test_a_replacement_is_judged_by_the_node_that_it_runs_on(node: str, score: float) -> None:
+    """From one hot node to another, the gap seemed to have narrowed by all that the destination was colder."""
+    move = replace(claiming(), before=MoveMetrics(hot_score=90.0, cold_score=10.0))
+    found = step(move, after(newcomer(Phase.RUNNING, node=node, pinned=True), scores={"cold": 12.0, "mild": 85.0}))
+    assert found.move.before == MoveMetrics(hot_score=90.0, cold_score=score)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_a_rack_that_holds_the_set_is_named_and_one_that_does_not_is_not() -> No
     [
         (gated("e", labeled=False), a_policy()),
         (gated("e", by_other_pods=True), a_policy()),
+        (gated("e", late_claims=True), a_policy()),
         (gated("e"), with_placement(pin=Pin.NONE)),
     ],
 )
@@ -180,6 +181,7 @@ def test_each_executor_has_one_answer_in_the_order_of_the_question() -> None:
     assert {p.reason for p in placed(waiting, [])} == {Reason.POOL_FULL}
 
 
+@pytest.mark.soak
 def test_a_thousand_nodes_take_milliseconds() -> None:
     nodes = tuple(
         Node(f"n{i}", (f"z{i % 3}", f"r{i % 30}", f"n{i}"), Resources(16.0, 64 * GIB, 110)) for i in range(1000)

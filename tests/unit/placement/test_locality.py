@@ -201,6 +201,7 @@ def _with_ends(count: int, ends: int) -> Topology:
     return a_topology(SILENT, *outer, streams=streams)
 
 
+@pytest.mark.soak
 def test_very_many_ends_of_very_many_streams_take_no_time() -> None:
     before = time.process_time()
     view = measure(_with_ends(97, 100), {"ingest": {A1: 1, B1: 1}}, DEFAULT_LEVELS).view()

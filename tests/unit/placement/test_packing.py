@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model import (
@@ -26,6 +26,7 @@ from ballast.model import (
 )
 from ballast.placement.placing import place
 from tests.builders import GIB, a_node, gated
+from tests.examples import examples
 
 HOT_SCORE = 70.0
 """Of a default policy, while some node is below 55."""
@@ -127,7 +128,7 @@ def crossing(nodes: Sequence[Node], found: Counter[str | None], level: int) -> f
     return float(places.total() ** 2 - sum(count**2 for count in places.values()))
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(POOLS, st.integers(1, 12))
 def test_no_more_pairs_cross_zones_or_racks_than_without(drawn: list[tuple[str, str, int]], count: int) -> None:
     nodes = a_pool(drawn)
@@ -137,7 +138,7 @@ def test_no_more_pairs_cross_zones_or_racks_than_without(drawn: list[tuple[str, 
     assert [crossing(nodes, packed, level) for level in (0, 1)] <= [crossing(nodes, spread, level) for level in (0, 1)]
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(POOLS, st.integers(1, 12), st.data())
 def test_packing_makes_no_node_hot(drawn: list[tuple[str, str, int]], count: int, data: st.DataObject) -> None:
     nodes = a_pool(drawn)

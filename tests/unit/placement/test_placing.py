@@ -516,6 +516,7 @@ def test_nodes_that_are_in_use_are_looked_at_too() -> None:
     assert reasons(chain(nodes, components=6, executors=100)) == {None: 600}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", CASES)
 def test_the_largest_cases_are_placed_entirely(case: str) -> None:
     snapshot = CASES[case]()

@@ -147,6 +147,7 @@ def test_a_pass_that_is_too_large_is_repaired_for_those_with_the_fewest_executor
     assert repairable([*many, *few], nodes=1_000_000) == []
 
 
+@pytest.mark.soak
 def test_very_many_kinds_that_must_be_kept_apart_take_no_time() -> None:
     kinds, nodes = 4000, 40
     placed = np.zeros((kinds, nodes), dtype=np.int64)

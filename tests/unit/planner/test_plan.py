@@ -224,6 +224,15 @@ def test_an_executor_that_requires_a_spread_over_other_pods_is_not_tied_to_one_z
     assert "requires affinity to other pods" in placement.detail
 
 
+def test_an_executor_whose_volume_is_still_to_be_made_only_prefers_its_zone() -> None:
+    """Its StorageClass may make volumes in another zone alone: pinned, it was deleted and made again."""
+    waiting = (gated("e-1", since=NOW - 3, late_claims=True),)
+    found, _ = plan(a_snapshot(a_node("a"), a_node("b"), executors=waiting), POLICY, Memory(), NOW)
+    (placement,) = found.placements
+    assert (placement.pin, placement.node is not None) == (Pin.NONE, True)
+    assert "a claim that has no volume yet" in placement.detail
+
+
 def test_a_second_pass_over_placed_executors_does_nothing() -> None:
     nodes = (a_node("a"), a_node("b"))
     running = tuple(an_executor(f"e-{i}", node="a") for i in range(3))
@@ -368,7 +377,7 @@ def test_a_pinned_pod_that_stays_unschedulable_is_placed_again_a_few_times_only(
         assert [p.executor for p in found.replacements] == ["team/e-1"]
     successor = gated("e-2", since=NOW + 178)
     found, _ = plan(a_snapshot(a_node("a"), executors=(successor,), taken_at=NOW + 181), POLICY, memory, NOW + 181)
-    assert [(p.node, p.reason) for p in found.placements] == [(None, Reason.TOO_MANY_ATTEMPTS)]
+    assert [(p.node, p.pin, p.reason) for p in found.placements] == [("a", Pin.NONE, Reason.TOO_MANY_ATTEMPTS)]
 
 
 def test_a_components_limit_holds_for_moves_as_well() -> None:

@@ -21,17 +21,19 @@ from ballast.model import (
     Requirement,
     Resources,
 )
+from ballast.planner.plan import plan
 from ballast.planner.release import (
     MOST_KINDS,
     TURN_SECONDS,
     Releases,
     given_up,
     of_one_pass,
+    patience_ends,
     releases,
     tried_lately,
     unschedulable,
 )
-from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
+from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 ENFORCE = PlacementPolicy(mode=PlacementMode.ENFORCE)
 
@@ -75,7 +77,7 @@ def test_latecomers_of_a_running_component_go_at_once() -> None:
 
 
 def test_the_clock_has_not_started_while_a_foreign_gate_holds_the_pod() -> None:
-    waiting = gated("e-1", last_gate_since=None, gates=("kueue.x-k8s.io/admission",))
+    waiting = gated("e-1", last_gate_since=None, gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"))
     found = releases(a_snapshot(executors=(waiting,)), ENFORCE, NOW + 10_000)
     assert not found.place
     assert [(h.reason, h.until) for h in found.holds] == [(Reason.FOREIGN_GATE, None)]
@@ -85,7 +87,6 @@ def test_the_clock_has_not_started_while_a_foreign_gate_holds_the_pod() -> None:
     ("changes", "reason"),
     [
         ({"scheduler": "volcano"}, Reason.FOREIGN_SCHEDULER),
-        ({"gates": ("kueue.x-k8s.io/topology",), "last_gate_since": None}, Reason.FOREIGN_GATE),
         ({"enforced": False}, Reason.NOT_ENFORCED),
     ],
 )
@@ -93,6 +94,13 @@ def test_ballast_stands_aside_for_others(changes: dict[str, object], reason: Rea
     executor = replace(gated("e-1"), **changes)  # type: ignore[arg-type]
     found = releases(a_snapshot(executors=(executor,)), ENFORCE, NOW)
     assert [(e.name, why) for e, why in found.unpinned] == [("e-1", reason)]
+
+
+def test_executors_of_a_profile_that_the_policy_names_are_placed() -> None:
+    executor = replace(gated("e-1"), scheduler="optimize-utilization")
+    named = replace(ENFORCE, scheduler_names=("default-scheduler", "optimize-utilization"), debounce_seconds=0.0)
+    found = releases(a_snapshot(executors=(executor,)), named, NOW + 100)
+    assert (_names(found.place), found.unpinned) == (["e-1"], ())
 
 
 @pytest.mark.parametrize("mode", [PlacementMode.DISABLED, PlacementMode.RECOMMEND])
@@ -123,6 +131,15 @@ def test_a_replacement_that_its_move_has_recognised_is_the_moves_own_business() 
     found = releases(snapshot, ENFORCE, NOW)
     assert not found.place
     assert not found.holds
+
+
+def test_a_move_whose_replacement_is_gone_waits_for_the_next_one() -> None:
+    """Placed as any other, it could come back to the node that was left."""
+    arriving = replace(LEAVING, phase=MovePhase.ARRIVING, replacement_uid="uid-e-8")
+    snapshot = a_snapshot(executors=(an_executor("e-1", node="a"), gated("e-9", since=NOW)), moves=(arriving,))
+    found = releases(snapshot, ENFORCE, NOW)
+    assert not found.place
+    assert [hold.reason for hold in found.holds] == [Reason.IN_FLIGHT]
 
 
 @pytest.mark.parametrize("replacement", [None, "uid-e-9"])
@@ -156,6 +173,24 @@ def test_who_waits_too_long_where_it_was_tied_is_to_be_deleted_and_counted_once_
     assert attempts == (tried(1, 0.0),)
 
 
+@pytest.mark.parametrize(
+    ("changes", "at"),
+    [
+        ({}, NOW - 5 + 20),
+        ({"lacks_room": False}, NOW - 5 + 10),
+        ({"unschedulable_since": NOW - 20}, NOW - 20 + 120),
+        ({"unschedulable_since": NOW - 120}, None),
+        ({"unschedulable_since": None}, None),
+        ({"pinned": False}, None),
+    ],
+)
+def test_a_pass_comes_when_one_has_waited_as_long_as_it_may(changes: dict[str, Any], at: float | None) -> None:
+    executors = (waiting(**{"unschedulable_since": NOW - 5, **changes}),)
+    assert patience_ends(a_snapshot(executors=executors), NOW) == at
+    decided, _ = plan(a_snapshot(executors=executors), a_policy(), Memory(), NOW)
+    assert decided.wake_at == at
+
+
 def test_it_is_deleted_with_a_reason() -> None:
     ((placement,), _) = unschedulable(a_snapshot(executors=(waiting(),)), DEFAULT_LEVELS, Memory(), NOW, unbound={})
     assert (placement.node, placement.pin, placement.reason) == (None, Pin.NONE, Reason.NO_ROOM)
@@ -170,6 +205,7 @@ def test_it_is_deleted_with_a_reason() -> None:
         {"node": "n1"},
         {"unschedulable_since": None},
         {"unschedulable_since": SINCE + 1},
+        {"room_kept": True},
     ],
 )
 def test_others_are_left_alone(changes: dict[str, Any]) -> None:

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from ballast.api.policy_metrics import Queries
-from ballast.prometheus import Preset, queries
+from ballast.prometheus import SHUFFLE, Jobs, Preset, queries
 from ballast.prometheus import Queries as Asked
 
 
@@ -34,7 +36,42 @@ def test_a_users_node_cpu_is_not_judged_by_the_age_of_the_presets_series() -> No
 def test_series_are_chosen_by_their_job_where_the_preset_knows_it_and_by_the_pod_alone_elsewhere() -> None:
     cpu = {preset: queries(preset, {}).rendered(60.0)["executorCpu"] for preset in Preset}
     assert "job=" not in cpu[Preset.CADVISOR]
-    assert 'total{job="kubelet",metrics_path="/metrics/cadvisor",' in cpu[Preset.KUBE_PROMETHEUS_STACK]
+    chosen = 'total{job=~"kubelet|integrations/kubernetes/cadvisor",metrics_path=~"|/metrics/cadvisor",'
+    assert chosen in cpu[Preset.KUBE_PROMETHEUS_STACK]
+
+
+def test_jobs_of_the_users_own_take_the_place_of_those_that_the_preset_knows() -> None:
+    jobs = Jobs(node_exporter=("nodes.prod",), cadvisor=("containers", "more"))
+    stack, cadvisor = (queries(preset, {}, jobs=jobs).rendered(60.0) for preset in Preset)
+    assert '{job=~"nodes[.]prod",' in stack["nodeCpu"]
+    assert '{job=~"containers|more",metrics_path=~"|/metrics/cadvisor",' in stack["executorCpu"]
+    assert '{job=~"containers|more",id="/",' in cadvisor["nodeCpu"]
+
+
+SELECTOR = re.compile(r"\{([^{}]*(?:\{[0-9,]+\}[^{}]*)*)\}")
+
+
+def selectors(text: str) -> list[str]:
+    """What stands in the braces of a query; those of a regular expression are numbers."""
+    return [found for found in SELECTOR.findall(text) if "=" in found]
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_every_selector_of_every_query_has_the_matchers(preset: Preset) -> None:
+    chosen = queries(preset, {}, matchers={"cluster": 'the "one"', "region": "eu"}).with_more(SHUFFLE)
+    texts = [*chosen.rendered(60.0).values(), *(text for each in chosen.shortened(60.0).values() for text in each)]
+    texts += [chosen.sources_of(signal, {"node": "n"}, most=5) for signal in chosen.sources]
+    found = [selector for text in texts for selector in selectors(text)]
+    assert len(found) > 50
+    assert all('cluster="the \\"one\\"",region="eu",' in selector for selector in found)
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_sources_are_counted_of_the_presets_queries_alone(preset: Preset) -> None:
+    rendered = queries(preset, {"nodeCpu": "mine"}).rendered(60.0)
+    assert '"signal", "nodeCpu"' not in rendered["nodeSources"]
+    assert '"signal", "nodeMemory"' in rendered["nodeSources"]
+    assert '"signal", "executorCpu"' in rendered["executorSources"]
 
 
 @pytest.mark.parametrize("preset", list(Preset))

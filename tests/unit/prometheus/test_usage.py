@@ -95,7 +95,7 @@ def test_a_value_that_a_node_can_not_have_is_not_used(value: str) -> None:
     assert set(found.nodes) == {"b"}
 
 
-def test_series_of_two_replicas_are_averaged_when_they_agree() -> None:
+def test_series_of_two_replicas_in_a_query_of_the_users_own_are_averaged_when_they_agree() -> None:
     found = _read(nodeCpu=[_sample("1.0", node="a", replica="0"), _sample("1.04", node="a", replica="1")])
     assert found.nodes["a"].cpu_ratio == pytest.approx(0.51)
 
@@ -105,6 +105,88 @@ def test_series_that_disagree_are_no_figure_and_are_told() -> None:
     found = _read(nodeCpu=twice)
     assert set(found.nodes) == {"b"}
     assert (found.health.reason, found.health.message) == ("Partial", "nodeCpu: series of a disagree")
+
+
+COUNTED = ("nodeCpu", "nodeMemory", "executorCpu", "executorMemory")
+
+
+def _counted(failures: dict[str, str] | None = None, **answers: list[Series]) -> Reading:
+    """As asked by a preset, whose queries are sums and have their sources counted."""
+    return reading(
+        {signal: Answer(tuple(series)) for signal, series in answers.items()},
+        nodes=NODES,
+        executors=EXECUTORS,
+        drivers=DRIVERS,
+        max_age_seconds=60.0,
+        failures=failures or {},
+        counted=COUNTED,
+    )
+
+
+def test_a_node_with_several_sources_has_no_values_and_others_keep_theirs() -> None:
+    found = _counted(
+        nodeCpu=[_sample("2", instance="10.0.0.1:9100"), _sample("1", instance="10.0.0.2:9100")],
+        nodeMemory=[_sample("50", node="a"), _sample("50", node="b")],
+        nodeSources=[_sample("2", instance="10.0.0.1:9100", signal="nodeCpu")],
+    )
+    assert set(found.nodes) == {"b"}
+    assert (found.health.available, found.health.reason) == (True, "MetricsAmbiguous")
+    assert found.health.message == (
+        "the metrics of node a come from several sources (clusters, replicas of Prometheus or exporters), and are not "
+        "used: choose one with metrics.prometheus.matchers"
+    )
+
+
+def test_where_every_node_has_several_sources_there_are_no_metrics() -> None:
+    found = _counted(
+        nodeCpu=[_sample("2", node="a"), _sample("2", node="b")],
+        nodeSources=[_sample("2", node="a", signal="nodeCpu"), _sample("2", node="b", signal="nodeCpu")],
+    )
+    assert (found.nodes, found.health.available, found.health.reason) == ({}, False, "MetricsAmbiguous")
+    assert "the metrics of nodes a, b come from" in found.health.message
+
+
+def test_two_exporters_of_one_node_are_two_sources_even_if_they_agree() -> None:
+    twice = [_sample("1", instance="10.0.0.1:9100"), _sample("1", instance="10.0.0.1:9200")]
+    found = _counted(nodeCpu=[*twice, _sample("1", node="b")], nodeSources=[])
+    assert set(found.nodes) == {"b"}
+    assert found.health.reason == "MetricsAmbiguous"
+
+
+def test_series_that_a_pod_exports_about_a_node_are_no_second_source_of_it() -> None:
+    own, forged = _sample("1", instance="10.0.0.1:9100"), _sample("2", node="a", instance="10.9.9.9:80")
+    doubled = _sample("2", node="a", instance="10.9.9.9:80", signal="nodeCpu")
+    found = _counted(nodeCpu=[own, forged], nodeSources=[doubled])
+    assert found.nodes["a"].cpu_ratio == 0.5
+    assert found.health.reason == "Available"
+
+
+def test_an_executor_with_several_sources_has_no_load() -> None:
+    twice = {"namespace": "team", "pod": "x-exec-1", "instance": "10.0.0.1:10250"}
+    found = _counted(
+        nodeCpu=CPU,
+        executorCpu=[_sample("3", **twice)],
+        executorMemory=[_sample("50", **twice)],
+        executorSources=[_sample("2", **twice, signal="executorCpu")],
+    )
+    usage = found.executors["team/x-exec-1"]
+    assert (usage.cpu_cores, usage.memory_bytes) == (None, 50.0)
+    assert "the metrics of executor team/x-exec-1 come from several sources" in found.health.message
+
+
+@pytest.mark.parametrize(
+    ("missing", "nodes", "cores"), [("nodeSources", set(), 1.0), ("executorSources", {"a", "b"}, None)]
+)
+def test_what_may_have_several_sources_has_no_values(missing: str, nodes: set[str], cores: float | None) -> None:
+    executor = _sample("1", namespace="team", pod="x-exec-1")
+    found = _counted({missing: "no answer in time"}, nodeCpu=CPU, executorCpu=[executor])
+    assert (set(found.nodes), found.executors["team/x-exec-1"].cpu_cores) == (nodes, cores)
+    assert found.health.message == f"{missing}: no answer in time"
+
+
+def test_sources_of_other_clusters_nodes_are_of_no_interest() -> None:
+    found = _counted(nodeCpu=CPU, nodeSources=[_sample("2", node="z", signal="nodeCpu")])
+    assert (found.health.reason, found.health.message) == ("Available", "")
 
 
 def test_a_dead_prometheus_is_told() -> None:

@@ -234,7 +234,9 @@ def with_hits_only(policy: Policy) -> Policy:
     return replace(policy, shedding=replace(policy.shedding, avg_shedder=shedder))
 
 
-@pytest.mark.parametrize("name", ["flash-crowd", "node-failure", "rolling-restart"])
+@pytest.mark.parametrize(
+    "name", ["flash-crowd", "node-failure", pytest.param("rolling-restart", marks=pytest.mark.soak)]
+)
 def test_the_same_policy_decides_the_same_about_what_it_has_brought_about(name: str) -> None:
     world = Scenario.read(SCENARIOS / f"{name}.yaml")
     # When a small gap begins to persist depends on digits that are not recorded.

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.simulation.run_metrics import (
@@ -17,6 +17,7 @@ from ballast.simulation.run_metrics import (
     seconds_to_balance,
 )
 from ballast.simulation.trace import Outcome, Stretch
+from tests.examples import examples
 from tests.unit.simulation.traces import move, stretch, trace
 
 APART, LEVEL = [80.0, 20.0], [50.0, 50.0]
@@ -164,7 +165,7 @@ def possible(found: Stretch) -> int | None:
     return best
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.lists(st.integers(1, 6), max_size=3), min_size=2, max_size=3).filter(lambda x: sum(map(len, x)) > 0))
 def test_no_way_of_moving_takes_fewer_than_the_bound(loads: list[list[float]]) -> None:
     found = stretch(loads, capacity=20.0)

@@ -6,8 +6,10 @@ from scipy.optimize import least_squares
 
 from ballast.model.arrays import FloatArray
 from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
+from tests.examples import seeds
 
 KNEE, BEND = 300.0, 3000.0
+SEEDS = seeds(8)
 
 
 def truth(rows: FloatArray) -> FloatArray:
@@ -28,7 +30,7 @@ def fitted(rows: FloatArray, seconds: FloatArray) -> Regimes:
 
 
 @pytest.mark.parametrize(("noise", "error"), [(0.02, 0.02), (0.05, 0.04), (0.1, 0.06), (0.2, 0.1)])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_sharp_growth_is_found_within_a_known_error(seed: int, noise: float, error: float) -> None:
     found = fitted(*batches(seed, noise=noise))
     assert found.sharp_from is not None
@@ -36,7 +38,7 @@ def test_sharp_growth_is_found_within_a_known_error(seed: int, noise: float, err
     assert found.noise_ratio == pytest.approx(noise, rel=0.3)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_all_three_regimes_are_found_at_little_noise(seed: int) -> None:
     found = fitted(*batches(seed, noise=0.02))
     assert found.flat_until is not None
@@ -46,6 +48,7 @@ def test_all_three_regimes_are_found_at_little_noise(seed: int) -> None:
     assert found.sharp_seconds_per_row == pytest.approx(1e-3, rel=0.1)
 
 
+@pytest.mark.soak
 def test_the_interval_of_a_breakpoint_mostly_holds_it() -> None:
     held = 0
     for seed in range(40):
@@ -75,7 +78,7 @@ def test_where_batches_end_before_sharp_growth_none_is_reported() -> None:
     assert found.seconds(2000.0) == pytest.approx(float(truth(np.array(2000.0))), rel=0.05)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_straight_line_has_no_breakpoints(seed: int) -> None:
     chance = np.random.default_rng(seed)
     rows = chance.uniform(100.0, 10_000.0, 120).round()

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.sizing.gc_log import GcLog, Generation, gc_checks, read
+from ballast.sizing.gc_health import gc_checks
+from ballast.sizing.gc_log import GcLog, Generation, read
 from ballast.sizing.memory import MIB
 from tests.unit.sizing.gc_logs import churn, compiled
 

@@ -74,8 +74,18 @@ ENVIRONMENT = {
 }
 
 
-def added(executor: str, cores: int = 2) -> dict[str, Any]:
-    return {"Event": "SparkListenerExecutorAdded", "Executor ID": executor, "Executor Info": {"Total Cores": cores}}
+def added(executor: str, cores: int = 2, at: float = 0.0) -> dict[str, Any]:
+    info = {"Total Cores": cores}
+    return {
+        "Event": "SparkListenerExecutorAdded",
+        "Timestamp": at * 1000.0,
+        "Executor ID": executor,
+        "Executor Info": info,
+    }
+
+
+def removed(executor: str, at: float) -> dict[str, Any]:
+    return {"Event": "SparkListenerExecutorRemoved", "Timestamp": at * 1000.0, "Executor ID": executor}
 
 
 def completed(number: int = 0, *, parents: tuple[int, ...] = (), rdd: str = "") -> dict[str, Any]:
@@ -110,7 +120,8 @@ def test_an_event_log_is_read_whole() -> None:
     found = read(START, ENVIRONMENT, added("driver", 4), added("1"), added("2"), completed(), ended(), END)
     assert (found.application, found.java, found.seconds) == ("clicks", 17, 60)
     assert found.settings == {"spark.executor.memory": "4g"}
-    assert (found.cores, found.total_cores) == ({"1": 2, "2": 2}, 4)
+    assert [(each.name, each.cores) for each in found.executors] == [("1", 2), ("2", 2)]
+    assert found.peak == (2, 4)
     assert (found.python, found.failed_tasks) == (False, 0)
     (one,) = found.tasks
     assert (one.seconds, one.run_seconds, one.cpu_seconds, one.gc_seconds) == (3, 2.9, 2, 0.1)
@@ -119,8 +130,43 @@ def test_an_event_log_is_read_whole() -> None:
     assert found.stages[0].name == "save"
 
 
+def test_executors_that_come_and_go_count_for_as_long_as_they_are_there() -> None:
+    churn = [event for n in range(6) for event in (added(str(n), at=10.0 * n), removed(str(n), at=10.0 * n + 10.0))]
+    found = read(START, *churn, added("last", 4, at=30.0), ended(), END)
+    assert len(found.executors) == 7
+    assert found.peak == (2, 6)
+    assert found.mean_cores == pytest.approx((30 * 2 + 30 * 6) / 60)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "ArrowAggregatePython",
+        "ArrowEvalPython",
+        "ArrowEvalPythonUDTF",
+        "ArrowWindowPython",
+        "BatchEvalPython",
+        "BatchEvalPythonUDTF",
+        "FlatMapCoGroupsInArrow",
+        "FlatMapCoGroupsInPandas",
+        "FlatMapGroupsInArrow",
+        "FlatMapGroupsInPandas",
+        "FlatMapGroupsInPandasWithState",
+        "MapInArrow",
+        "MapInPandas",
+        "TransformWithStateInPySpark",
+        "AggregateInPandas",
+        "WindowInPandas",
+    ],
+)
+def test_each_operator_of_python_workers_in_spark_3_3_to_4_3_is_known(operator: str) -> None:
+    event = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+    plan = {"Event": event, "physicalPlanDescription": f"== Physical Plan ==\n* {operator} (2)"}
+    assert read(added("1"), plan, ended()).python
+
+
 def test_local_mode_has_the_driver_as_its_only_executor() -> None:
-    assert read(added("driver", 2), ended()).cores == {"driver": 2}
+    assert read(added("driver", 2), ended()).peak == (1, 2)
 
 
 def test_a_task_without_metrics_ran_for_as_long_as_it_lasted() -> None:

@@ -14,7 +14,7 @@ from ballast.sizing.memory import GIB, MIB
 from ballast.sizing.provenance import Origin
 from ballast.sizing.recommendation import Recommendation, recommend
 from tests.unit.sizing.test_variables import NOTES
-from tests.unit.sizing.values import log, progress, sharp, stage, task
+from tests.unit.sizing.values import log, progress, sharp, spans, stage, task
 
 READING = log(
     *(stage(n, task(n, start=2.0 * n, seconds=1.0, input_records=1000.0, input_bytes=2e5)) for n in range(10)),
@@ -149,7 +149,9 @@ def test_a_measured_rate_decides_on_the_executors() -> None:
 
 def test_a_declared_value_that_measurements_exclude_is_told() -> None:
     sizing = Sizing.model_validate({"stages": [{"component": "work", "latency": "8ms"}]})
-    found = recommend(Facts(sizing, log=replace(READING, cores={"1": 2}), progress=progress(sharp(), arriving=900.0)))
+    found = recommend(
+        Facts(sizing, log=replace(READING, executors=spans({"1": 2})), progress=progress(sharp(), arriving=900.0))
+    )
     assert found.table.amount("recordSeconds") == 0.008
     stages = [stage(n, task(n, start=float(n), seconds=1.0 + n / 10, input_records=1000.0)) for n in range(9)]
     found = recommend(Facts(sizing, log=log(*stages)))

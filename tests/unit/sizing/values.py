@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ballast.sizing.event_log import EventLog, StageRun, Task
+from ballast.sizing.event_log import EventLog, ExecutorSpan, StageRun, Task
 from ballast.sizing.progress import Batch, Progress
 
 
@@ -43,11 +43,16 @@ def log(
         end_seconds=max(each.end_seconds for each in stages) if seconds is None else seconds,
         settings=settings or {},
         java=17,
-        cores=cores or {"1": 2},
+        executors=spans(cores or {"1": 2}),
         stages=stages,
         python=python,
         failed_tasks=failed_tasks,
     )
+
+
+def spans(cores: Mapping[str, int]) -> tuple[ExecutorSpan, ...]:
+    """Executors that were there throughout."""
+    return tuple(ExecutorSpan(name, count, added_seconds=0.0) for name, count in cores.items())
 
 
 def progress(

@@ -24,6 +24,7 @@ def sized_report(found: Recommendation) -> Iterator[RenderableType]:
     yield Text("")
     yield line(("goal", found.goal.value))
     yield line(("bottleneck", limited_by(found.bottleneck)))
+    yield from (line(("read", each)) for each in found.read)
     if found.first_rule:
         yield heading("First rule: is each stage always ready for records, and are they taken promptly?")
         rows = [
@@ -43,7 +44,11 @@ def sized_report(found: Recommendation) -> Iterator[RenderableType]:
         ]
         yield table(["cores", "predicted", "never below"], run_times, right=["cores", "predicted", "never below"])
     yield heading("Configuration: spark-submit --conf NAME=VALUE, or --write-conf FILE")
-    yield table(["name", "value"], [list(pair) for pair in found.spark_conf.items()], wrap=["value"])
+    if found.before:
+        changes = [[name, found.before.get(name, "-"), value] for name, value in found.spark_conf.items()]
+        yield table(["name", "now", "proposed"], changes, wrap=["now", "proposed"])
+    else:
+        yield table(["name", "value"], [list(pair) for pair in found.spark_conf.items()], wrap=["value"])
     if found.source_options:
         yield heading("In the application: options of its source, and its trigger")
         yield table(["name", "value"], [list(pair) for pair in found.source_options.items()])
@@ -167,6 +172,7 @@ def sized_document(found: Recommendation) -> dict[str, Any]:
     return {
         "headline": found.headline,
         "goal": found.goal.value,
+        "read": list(found.read),
         "bottleneck": {
             "resource": None if limit.resource is None else limit.resource.value,
             "stage": limit.stage,
@@ -191,6 +197,7 @@ def sized_document(found: Recommendation) -> dict[str, Any]:
             for each in found.run_times
         ],
         "sparkConf": dict(found.spark_conf),
+        "before": {name: found.before[name] for name in found.spark_conf if name in found.before},
         "sourceOptions": dict(found.source_options),
         "jvmOptions": list(found.jvm_options),
         "gc": [

@@ -12,6 +12,7 @@ from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.condition import Condition, ConditionStatus, drop_condition, set_condition
 from ballast.api.policy_status import PolicyStatus
 from ballast.api.topology_status import Recommendation, TopologyStatus
+from ballast.controller.breaker import Rest
 from ballast.controller.ends import Finding
 from ballast.controller.failures import Application, Failed
 from ballast.model import ConditionReason, Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
@@ -36,6 +37,10 @@ class Outlook:
     """Of the applications in the policy's namespaces."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """As in Context."""
+    rests: Mapping[str, Rest] = field(default_factory=dict)
+    """The policy's namespaces whose executors are not gated for now."""
+    ungated: tuple[str, ...] = ()
+    """Executors (`namespace/pod`) in the policy's namespaces that came without the gate."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)

@@ -21,6 +21,7 @@ from ballast.api.policy_status import (
 )
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
+from ballast.controller.breaker import refused_words
 from ballast.controller.memory import application_status, attempts_status, failures_status, hits_status, state_status
 from ballast.controller.status.limited import moves_limited
 from ballast.controller.status.outlook import Judge, Outlook, Verdict
@@ -52,7 +53,9 @@ _SWITCH_OFF = (
     "`ballast release --all` turned the gate switch off, so new executors are not gated and not placed: restart the "
     "operator's Deployment to gate them again"
 )
-
+_STOPPED = Verdict(
+    True, ConditionReason.STOPPED, "spec.stopped is true, so nothing is gated, placed or moved: kubectl ballast start"
+)
 _NO_NODES = (
     "no node matches nodeSelector, so nothing is placed or moved: correct nodeSelector, or label the nodes of the pool"
 )
@@ -89,12 +92,13 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
         "Balanced", holds=plan.pool.balanced, reason=_balance_reason(plan.pool), message=_balance_words(plan.pool)
     )
     judge.drop("Stalled")
+    judge.set_while("Stopped", _STOPPED if resource.spec.stopped else None)
     judge.set_while("Gating", _gating(outlook))
     judge.set_while("MovesPossible", _moves_possible(outlook.policy))
     judge.set_while("LevelsFound", _levels_found(outlook))
     judge.set_while("TopologiesFound", _topologies_found(outlook.snapshot.executors))
     judge.set_while("NamespacesFollowed", _namespaces_followed(outlook.left_out))
-    judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced))
+    judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced) or _left_alone(outlook))
     judge.set_while("Paused", _paused(plan.paused))
     judge.set_while("MovesLimited", moves_limited(limited(plan), outlook.policy.moves))
     return judge.conditions
@@ -110,7 +114,22 @@ def _judge_ready(judge: Judge, pool: PoolView) -> None:
 def _gating(outlook: Outlook) -> Verdict | None:
     if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
         return Verdict(False, ConditionReason.SWITCH_OFF, _SWITCH_OFF)
-    return None
+    if not outlook.rests:
+        return _ungated(outlook)
+    names = sorted(outlook.rests)
+    message = f"executors in {_first(names)} are not gated for now: {refused_words(outlook.rests[names[0]])}"
+    return Verdict(False, ConditionReason.RELEASE_REFUSED, message)
+
+
+def _ungated(outlook: Outlook) -> Verdict | None:
+    if not outlook.ungated or outlook.policy.placement.mode is not PlacementMode.ENFORCE:
+        return None
+    message = (
+        f"{len(outlook.ungated)} executors that opted in came without the gate {names.GATE}, so they are not placed: "
+        f"{_first(outlook.ungated)}; a mutating webhook may drop gates (kubectl get mutatingwebhookconfigurations), or "
+        "the chart's gate is missing (kubectl ballast doctor)"
+    )
+    return Verdict(False, ConditionReason.GATE_MISSING, message)
 
 
 def _moves_possible(policy: Policy) -> Verdict | None:
@@ -173,6 +192,20 @@ def _executors_placed(counts: Mapping[Reason, int]) -> Verdict | None:
     total = sum(counts.values())
     message = f"{total} executors were released without a decided place in the last hour: {words}"
     return Verdict(False, ranked[0][0], message)
+
+
+def _left_alone(outlook: Outlook) -> Verdict | None:
+    """Executors of schedulers that the policy does not name."""
+    placement = outlook.policy.placement
+    executors = [e for e in outlook.snapshot.executors if e.enforced and e.phase is not Phase.ENDED]
+    foreign = Counter(e.scheduler for e in executors if e.scheduler not in placement.scheduler_names)
+    if not foreign or placement.mode is not PlacementMode.ENFORCE:
+        return None
+    message = (
+        f"{foreign.total()} executors are left alone, because their scheduler is {_first(sorted(foreign))}: if it is a "
+        "profile of kube-scheduler, add it to placement.schedulerNames"
+    )
+    return Verdict(False, Reason.FOREIGN_SCHEDULER, message)
 
 
 def _paused(topologies: Sequence[str]) -> Verdict | None:

@@ -8,6 +8,7 @@ from itertools import accumulate
 from ballast.api.condition import Condition
 from ballast.api.topology import SparkTopology
 from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Locality, Recommendation, TopologyStatus
+from ballast.controller.breaker import refused_words
 from ballast.controller.context import Context
 from ballast.controller.membership import key_of, namespace_of
 from ballast.controller.memory import PLACEMENT_BYTES, bounded_placement, topology_placement
@@ -172,6 +173,9 @@ def _topology_conditions(
     metrics = Verdict(health.available, health.reason, health.message_for_users(outlook.policy.name))
     judge.set_while("MetricsAvailable", _fault(outlook, key, ConditionReason.QUERY_NOT_ALLOWED) or metrics)
     judge.drop("Stalled")
+    rest = outlook.rests.get(resource.metadata.namespace or "")
+    refused = None if rest is None else Verdict(False, ConditionReason.RELEASE_REFUSED, refused_words(rest))
+    judge.set_while("Gating", refused)
     judge.set_while("ExternalFound", _fault(outlook, key, *_UNSEEN))
     judge.set_while("SelectorsDisjoint", _fault(outlook, key, ConditionReason.SELECTORS_OVERLAP))
     paused = Verdict(True, ConditionReason.MOVES_DID_NOT_HELP, "its last moves did not help")

@@ -109,6 +109,13 @@ class Ledger:
             pq.write_table(pa.Table.from_pylist([_row(entry) for entry in entries], schema=_SCHEMA), written)
             self._files.put(written, self._files.below(name))
 
+    def batches(self, query: str, part: str) -> set[int]:
+        """The micro-batches of which this part is recorded."""
+        before, after = f"{_file_part(query)}-", f"-{_file_part(part)}.parquet"
+        names = (str(path.getName()) for path in self._files.found(f"{before}*{after}"))
+        numbers = (name.removeprefix(before).removesuffix(after) for name in names)
+        return {int(number) for number in numbers if number.isdecimal()}
+
 
 def _file_part(name: str) -> str:
     """Two names make two parts, and any makes a short one: what a query recorded must not replace another's. Every

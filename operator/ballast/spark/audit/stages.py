@@ -25,6 +25,7 @@ _ALL_ATTEMPTS = "spark.sql.legacy.observeMetricsAggregateAllAttempts"
 _CONSUMED, _COUNT, _EMITTED = "__audit_consumed", "__audit_count", "__audit_emitted"
 """Columns that a stage adds for its own use."""
 _OWN_NAME = "give each stage of the ledger its own name"
+_NOTHING = {"consumed_count": 0, "consumed_xor": 0}
 _ALL_STAGES = "stages"
 """The part of a micro-batch in which the listener records."""
 _LOG = logging.getLogger(__name__)
@@ -123,7 +124,10 @@ class Audit:
         query: str,
         after: str,
     ) -> None:
-        """Records what arrived: a batch `df` read back from the sink, whose column `batch` has each micro-batch.
+        """Records what arrived: `df`, read back from the sink, whose column `batch` has each record's micro-batch.
+
+        Pass all records of a range of micro-batches. One inside it that was recorded before and has no records now is
+        recorded as empty.
 
         Raises InvalidField for the name of another stage.
         """
@@ -137,8 +141,13 @@ class Audit:
         stage = _Stage(name, (after,))
         if not rows:
             _LOG.warning("audit: no record of %s has arrived, so nothing is recorded of %s", query, name)
-        for each in rows:
-            self._add([self._entry(stage, each.asDict(), query=query, batch=each["batch"])], part=name)
+        sums = {row["batch"]: row.asDict() for row in rows}
+        numbers = [number for number in sums if number is not None]
+        for number in self._ledger.batches(query, name) if numbers else ():
+            if min(numbers) < number < max(numbers):
+                sums.setdefault(number, _NOTHING)
+        for number, values in sums.items():
+            self._add([self._entry(stage, values, query=query, batch=number)], part=name)
 
     def record(self, progress: Any) -> None:
         """What one micro-batch's progress says of the stages declared here. `progress` is the JVM's."""
@@ -275,7 +284,7 @@ class _Reading:
     def sums(self) -> dict[str, Any]:
         found = self._execution.observedMetrics().get(self._name)
         if found.isEmpty():
-            return {"consumed_count": 0, "consumed_xor": 0}
+            return _NOTHING
         row = found.get()
         return {"consumed_count": row.get(0), "consumed_xor": row.get(1)}
 

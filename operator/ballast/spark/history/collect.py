@@ -45,6 +45,8 @@ class Origin:
     """The namespace that the operator runs in."""
     pools: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     """What nodes' whole names match, by pool. None: the pools are the operator's policies."""
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    """Labels of all series that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ class _Reader:
 
     def subject(self, subject: Subject, labels: Sequence[str]) -> DataFrame:
         origin = self.origin
-        asked = signals(origin.preset, window_seconds=origin.window_ms / 1000, operator=origin.operator)
+        asked = signals(
+            origin.preset, window_seconds=origin.window_ms / 1000, operator=origin.operator, matchers=origin.matchers
+        )
         query = combined([signal for signal in asked if signal.subject is subject])
         return self.read(query, ("signal", *labels, "detail"))
 
@@ -163,7 +167,9 @@ def _host(instance: Column) -> Column:
 
 def _known_nodes(reader: _Reader) -> DataFrame:
     """Nodes by address, where one address was one node's all day."""
-    seen = reader.read(addresses(), ("node", "instance")).select(_host(sql.col("instance")).alias("address"), "node")
+    seen = reader.read(addresses(reader.origin.matchers), ("node", "instance")).select(
+        _host(sql.col("instance")).alias("address"), "node"
+    )
     by_address = seen.groupBy("address").agg(sql.collect_set("node").alias("nodes"))
     return by_address.where(sql.size("nodes") == 1).select("address", sql.element_at("nodes", 1).alias("known"))
 
@@ -318,7 +324,11 @@ def strangers(origin: Origin, stretches: Sequence[Stretch]) -> list[str]:
     # Files with certificates or a token may be where the tasks run, and nowhere else.
     with suppress(SourceError, InvalidField), closing(Api(server(origin.source))) as api:
         return sorted(
-            {each for one in foreign(origin.operator) for each in api.label_values("namespace", one, **asked)}
+            {
+                each
+                for one in foreign(origin.operator, origin.matchers)
+                for each in api.label_values("namespace", one, **asked)
+            }
         )
     return []
 

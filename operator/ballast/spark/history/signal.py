@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ballast.prometheus import Preset, queries
-from ballast.prometheus.preset import FROM_POD, OF_EXECUTOR, OF_NODE
+from ballast.prometheus.preset import (
+    FROM_POD,
+    KUBE_STATE_METRICS_JOBS,
+    MATCHERS,
+    OF_EXECUTOR,
+    OF_NODE,
+    Jobs,
+    cadvisor_selector,
+    group_of,
+    job,
+    matching,
+)
 
 # Labels are as long as names may be. Each point of an answer is a row with its labels, and a pod may export any.
 _NODE = 'node=~".{1,253}"'
 _ANY_NODE, _APPLICATION = 'node=~".{0,253}"', 'application=~".{0,63}"'
 _CONTAINERS = f'{OF_EXECUTOR},{_ANY_NODE},container!="",container!="POD"'
-_STACK_CONTAINERS = f'job="kubelet",metrics_path="/metrics/cadvisor",{_CONTAINERS}'
 # Of the operator's presets, those that are figures at a moment; a driver's own metrics name no pod.
 _USAGE = {
     "nodeCpu": "cores used",
@@ -47,9 +57,27 @@ class Signal:
     """The label that the column `detail` holds."""
 
 
-def signals(preset: Preset, *, window_seconds: float, operator: str) -> tuple[Signal, ...]:
-    """Everything that is asked for, each by its own name. `operator`: the namespace that it runs in."""
-    return (*_usage(preset, window_seconds), *_capacity(preset), *_placements(preset, operator), *_decisions(operator))
+_NO_MATCHERS: Mapping[str, str] = {}
+
+
+def signals(
+    preset: Preset, *, window_seconds: float, operator: str, matchers: Mapping[str, str] = _NO_MATCHERS
+) -> tuple[Signal, ...]:
+    """Everything that is asked for, each by its own name. `operator`: the namespace that it runs in.
+
+    `matchers`: labels of all series that are read, by which one cluster of several is chosen.
+    """
+    asked = (
+        *_usage(preset, window_seconds, matchers),
+        *_capacity(preset),
+        *_placements(preset, operator),
+        *_decisions(operator),
+    )
+    return tuple(replace(signal, query=_of(signal.query, matchers)) for signal in asked)
+
+
+def _of(query: str, matchers: Mapping[str, str]) -> str:
+    return query.replace(MATCHERS, matching(matchers))
 
 
 # Any pod that Prometheus scrapes may export series of the operator's names. The scrape's own label `namespace` says
@@ -57,7 +85,7 @@ def signals(preset: Preset, *, window_seconds: float, operator: str) -> tuple[Si
 
 
 def _own(operator: str) -> str:
-    return f'namespace=~"|{operator}"'
+    return f'{MATCHERS}namespace=~"|{operator}"'
 
 
 def _executor_info(operator: str) -> str:
@@ -73,9 +101,9 @@ def _executor_info(operator: str) -> str:
     return f"({honored} or {renamed})"
 
 
-def foreign(operator: str) -> tuple[str, ...]:
+def foreign(operator: str, matchers: Mapping[str, str] = _NO_MATCHERS) -> tuple[str, ...]:
     """What selects series of the operator's names that are not used: their label `namespace` says whose they are."""
-    elsewhere = f'policy!="",namespace!~"|{operator}"'
+    elsewhere = f'{matching(matchers)}policy!="",namespace!~"|{operator}"'
     return (
         f'{{__name__=~"ballast_.+",__name__!="ballast_executor_info",{elsewhere}}}',
         f'ballast_executor_info{{exported_namespace!="",{elsewhere}}}',
@@ -95,18 +123,18 @@ def combined(asked: Sequence[Signal]) -> str:
     return f'label_replace({named}, "detail", "$1", "{one.detail}", "(.*)")' if one.detail else named
 
 
-def addresses() -> str:
+def addresses(matchers: Mapping[str, str] = _NO_MATCHERS) -> str:
     """The query by whose series a node's address is known: labels `node` and `instance`."""
     # A pod may export any series: the scrape labels them with the pod.
-    return 'group by (node, instance) (up{job="kubelet",node!="",pod=""})'
+    return f'group by (node, instance) (up{{{matching(matchers)}{Jobs().of_cadvisor},node!="",pod=""}})'
 
 
-def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
-    rendered = queries(preset, {}).rendered(window_seconds)
+def _usage(preset: Preset, window_seconds: float, matchers: Mapping[str, str]) -> Iterator[Signal]:
+    asked = queries(preset, {}, matchers=matchers)
+    rendered = asked.rendered(window_seconds)
     for name, meaning in _USAGE.items():
-        query = rendered.get(name)
-        if query is None:
-            continue
+        # What has several sources, such as two clusters, has no value, as in the operator.
+        query = f"{rendered[name]} unless on {group_of(name)} (count by {group_of(name)} ({asked.sources[name]}) > 1)"
         if name.startswith("node"):
             yield Signal(name, Subject.NODE, f"sum by (node, instance) ({query})", meaning)
         else:
@@ -118,7 +146,10 @@ def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
 # gives kube-state-metrics its own job. Elsewhere what pods of one namespace export of a node stays apart from what
 # others do: recordings leave out values that contradict each other.
 
-_FROM_API = {Preset.KUBE_PROMETHEUS_STACK: 'job="kube-state-metrics",', Preset.CADVISOR: ""}
+_FROM_API = {
+    Preset.KUBE_PROMETHEUS_STACK: f"{MATCHERS}{job(KUBE_STATE_METRICS_JOBS)},",
+    Preset.CADVISOR: MATCHERS,
+}
 _MOST_OF_POD = 2
 """Series of a pod that say where it is, and of which application: more than one contradict each other."""
 
@@ -140,13 +171,14 @@ def _of_pod(query: str) -> str:
 
 
 def _capacity(preset: Preset) -> Iterator[Signal]:
-    cpus = f'node_cpu_seconds_total{{job="node-exporter",mode="idle",{OF_NODE}}}'
+    exporter = Jobs().of_node_exporter
+    cpus = f'node_cpu_seconds_total{{{exporter},mode="idle",{OF_NODE}}}'
     cores = {
         Preset.KUBE_PROMETHEUS_STACK: _of_node("count", cpus),
         Preset.CADVISOR: _of_node("max", f'machine_cpu_cores{{pod="",{OF_NODE}}}'),
     }
     memory = {
-        Preset.KUBE_PROMETHEUS_STACK: _of_node("max", f'node_memory_MemTotal_bytes{{job="node-exporter",{OF_NODE}}}'),
+        Preset.KUBE_PROMETHEUS_STACK: _of_node("max", f"node_memory_MemTotal_bytes{{{exporter},{OF_NODE}}}"),
         Preset.CADVISOR: _of_node("max", f'machine_memory_bytes{{pod="",{OF_NODE}}}'),
     }
     yield Signal("nodeCores", Subject.NODE, cores[preset], "cores of the machine")
@@ -166,8 +198,7 @@ def _placements(preset: Preset, operator: str) -> Iterator[Signal]:
     named = f'{source}label_spark_role="executor",label_spark_app_selector=~".{{0,63}}",{FROM_POD}'
     labeled = _of_pod(f"group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{{{named}}})")
     known = f"kube_pod_info{{{source.rstrip(',')}}}"
-    containers = _STACK_CONTAINERS if preset is Preset.KUBE_PROMETHEUS_STACK else _CONTAINERS
-    memory = f"container_memory_working_set_bytes{{{containers}}}"
+    memory = f"container_memory_working_set_bytes{{{cadvisor_selector(preset)}{_CONTAINERS}}}"
     yield Signal(
         "placement",
         Subject.EXECUTOR,

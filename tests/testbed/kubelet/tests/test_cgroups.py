@@ -102,6 +102,7 @@ def test_use_is_counted_for_the_group_and_all_above_it(real: Cgroups) -> None:
     assert node.used_seconds == pytest.approx(pod.used_seconds, abs=0.05)
 
 
+@pytest.mark.soak
 def test_a_quota_slows_what_is_in_the_group(real: Cgroups) -> None:
     real.set_quota("ballast-test/node", 0.2)
     subprocess.run([sys.executable, "-c", SPIN, *real.entry_files("ballast-test/node/pod")], check=True)

@@ -24,7 +24,7 @@ from tests.testbed.waiting import wait_until
 
 Json = dict[str, Any]
 Start = Callable[[list[str], dict[str, str]], "subprocess.Popen[str]"]
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 QUOTA_CORES = 0.2
 
 

@@ -16,6 +16,7 @@ def used_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("cores", [0.1, 0.4])
 def test_noise_burns_no_more_than_its_level_and_most_of_it(cores: float) -> None:
     before = used_seconds()

@@ -15,7 +15,7 @@ from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import run
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 
 @pytest.fixture

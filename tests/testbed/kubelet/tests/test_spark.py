@@ -10,7 +10,7 @@ from tests.testbed.spark_driver import FILES, driver, log, prepare
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 NAMESPACE = "spark"
 
 JOB = """

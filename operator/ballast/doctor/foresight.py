@@ -1,0 +1,240 @@
+"""Checks of an application for what the operator would refuse: moves, foreign schedulers, and pods that can't leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from ballast.doctor import shuffle_service
+from ballast.doctor.catalog import Finding, found
+from ballast.doctor.spark_version import default_of, exists
+from ballast.doctor.submission import EXECUTOR_LABEL, Submission, UnreadError
+
+WORKLOAD_LABEL = "ballast.dev/workload"
+TOPOLOGY_LABEL = "ballast.dev/topology"
+COMPONENT_LABEL = "ballast.dev/component"
+GRACE = "spark.kubernetes.executor.terminationGracePeriodSeconds"
+_SHORTEST_EXIT_SECONDS = 5.0
+"""A decommissioned executor was measured to exit after 3.3 s."""
+_STREAMING = "Streaming"
+_METRICS = "spark.metrics.conf"
+_SERVLET = "sink.prometheusServlet"
+_SERVLET_CLASS = "org.apache.spark.metrics.sink.PrometheusServlet"
+_SCHEDULERS = ("spark.kubernetes.executor.scheduler.name", "spark.kubernetes.scheduler.name")
+_SERIAL_BELOW_MIB = 1792.0
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b", re.ASCII)
+
+
+def master_of(app: Submission) -> str:
+    """Where the driver asks for executors; empty if nothing says so."""
+    return app.text("spark.kubernetes.driver.master") or app.text("spark.master")
+
+
+def runs_alone(app: Submission) -> bool:
+    """The driver runs all tasks in its own process: there are no executors."""
+    try:
+        return master_of(app).startswith("local")
+    except UnreadError:
+        return False
+
+
+def grace_of(app: Submission) -> tuple[float, str]:
+    """The executors' grace period in seconds, and what says so. Raises UnreadError."""
+    pod = app.executor
+    if pod.grace_seconds is not None:
+        return pod.grace_seconds, pod.grace_field
+    if exists(GRACE, app.spark):
+        return app.seconds(GRACE, "30s"), GRACE
+    if pod.template_grace_seconds is not None:
+        return pod.template_grace_seconds, pod.template_grace_field
+    return 30.0, ""
+
+
+def foresee(app: Submission) -> Iterator[Finding]:
+    for rule in _RULES:
+        try:
+            yield from rule(app)
+        except UnreadError:
+            continue
+
+
+def not_on_kubernetes(app: Submission) -> Iterator[Finding]:
+    master = master_of(app)
+    if master and not master.startswith(("k8s://", "local")):
+        yield found("NotOnKubernetes", app.source, f"Its master is {master}.")
+
+
+def _scheduler(app: Submission) -> Iterator[Finding]:
+    # The webhook of kubeflow's operator acts last; Spark's settings override a template.
+    where, name = app.executor.scheduler_field, app.executor.scheduler
+    if ".template." in where or "podTemplateSpec" in where or not name:
+        key = next((key for key in _SCHEDULERS if app.is_set(key) and exists(key, app.spark)), "")
+        where, name = (key, app.text(key)) if key else (where, name)
+    if name and name != "default-scheduler":
+        yield found("ForeignScheduler", app.source, f"{where} is {name}.")
+
+
+def _grace(app: Submission) -> Iterator[Finding]:
+    seconds, where = grace_of(app)
+    if seconds < _SHORTEST_EXIT_SECONDS:
+        settings = {GRACE: "60s"} if where == GRACE else {}
+        yield found("GracePeriodTooShort", app.source, f"{where} is {seconds:g} s.", settings=settings)
+
+
+def _without_effect(app: Submission) -> Iterator[Finding]:
+    if app.is_set(GRACE) and not exists(GRACE, app.spark):
+        what = f"{GRACE} is {app.text(GRACE)}, and Spark {app.spark} does not know it."
+        yield found("GracePeriodIgnored", app.source, what)
+        return
+    seconds = app.executor.template_grace_seconds
+    overridden = exists(GRACE, app.spark) and not app.is_set(GRACE) and app.executor.grace_seconds is None
+    if overridden and seconds is not None and seconds != 30.0:
+        what = f"{app.executor.template_grace_field} is {seconds:g} s, and Spark {app.spark} overrides it with 30 s."
+        yield found("GracePeriodIgnored", app.source, what, settings={GRACE: f"{max(seconds, 30.0):g}s"})
+
+
+def _shuffle_service(app: Submission) -> Iterator[Finding]:
+    service = shuffle_service.service_of(app.conf)
+    if service is not None:
+        yield found("RemoteShuffle", app.source, f"It shuffles through {service}.")
+
+
+def workload_of(app: Submission) -> str | None:
+    """As a label, or a SparkTopology of the same file, tells it. None if a SparkTopology elsewhere may."""
+    named = app.executor_labels.get(WORKLOAD_LABEL)
+    topology = app.executor_labels.get(TOPOLOGY_LABEL)
+    if f"{EXECUTOR_LABEL}{WORKLOAD_LABEL}" in app.unread or f"{EXECUTOR_LABEL}{TOPOLOGY_LABEL}" in app.unread:
+        return None
+    labels = {**app.executor_labels, "spark-role": "executor"}
+    for each in app.topologies:
+        for component in each.spec.components:
+            selected = component.selector is not None and component.selector.matches(labels)
+            own = topology == each.metadata.name and labels.get(COMPONENT_LABEL) == component.name
+            if (selected or own) and component.workload is not None:
+                return str(component.workload)
+    if named is not None:
+        return named
+    return None if topology is not None else ""
+
+
+def _workload(app: Submission) -> Iterator[Finding]:
+    """Without a topology label TopologyLabelMissing says more."""
+    workload = workload_of(app)
+    if workload == "" and not app.hides:
+        what = f"Its executors have neither the label {WORKLOAD_LABEL} nor {TOPOLOGY_LABEL}."
+        yield found("WorkloadUnknown", app.source, what)
+
+
+def _metrics(app: Submission) -> Iterator[Finding]:
+    """What README lists under "What Spark needs for moves", of an application that asks for moves."""
+    if workload_of(app) != _STREAMING:
+        return
+    state, ui = "spark.sql.streaming.metricsEnabled", "spark.ui.prometheus.enabled"
+    if not app.flag(state):
+        yield found(
+            "StateMetricsOff", app.source, f"{state} is {shown(app, state, 'false')}.", settings={state: "true"}
+        )
+    if not _exposed(app):
+        key = f"{_METRICS}.*.{_SERVLET}"
+        what = f"{key}.class is {'not in what was read' if app.hides else 'unset'}."
+        settings = {f"{key}.class": _SERVLET_CLASS, f"{key}.path": "/metrics/prometheus"}
+        yield found("MetricsNotExposed", app.source, what, settings=settings)
+    standard = default_of(ui, app.spark)
+    if not app.flag(ui, default=standard == "true"):
+        what = f"{ui} is {shown(app, ui, standard)}."
+        yield found("ExecutorMetricsOff", app.source, what, settings={ui: "true"})
+
+
+def _exposed(app: Submission) -> bool:
+    """A servlet for the driver, in the settings; a file of metrics properties is not read."""
+    keys = {f"{_METRICS}.{instance}.{_SERVLET}.class" for instance in ("*", "driver")}
+    return any(app.is_set(key) for key in keys)
+
+
+def _metric_names(app: Submission) -> Iterator[Finding]:
+    agent = next(
+        (
+            key
+            for key in ("spark.executor.extraJavaOptions", "spark.driver.extraJavaOptions")
+            if "jmx_prometheus" in app.conf.get(key, "")
+        ),
+        "",
+    )
+    where = f"spec.{app.exporter.field}" if app.exporter is not None else agent
+    if where and not _exposed(app):
+        yield found("JmxMetricsUnread", app.source, f"{where} names the JMX exporter.")
+    key = "spark.metrics.namespace"
+    if app.is_set(key) and workload_of(app) == _STREAMING:
+        by = "spec.monitoring sets" if app.exporter is not None else "It sets"
+        yield found("MetricsNamespaceSet", app.source, f"{by} {key}={app.text(key)}.")
+
+
+def _python_memory(app: Submission) -> Iterator[Finding]:
+    key, type_key = "spark.executor.pyspark.memory", "spark.kubernetes.resource.type"
+    if app.client_mode and app.is_set(key) and app.text(type_key) != "python":
+        what = f"{key} is {app.text(key)}, and the driver runs in client mode."
+        yield found("PythonMemoryIgnored", app.source, what, settings={type_key: "python"})
+
+
+def _collector(app: Submission) -> Iterator[Finding]:
+    """Asked only where the size was chosen."""
+    memory, cores = "spark.executor.memory", "spark.kubernetes.executor.limit.cores"
+    options = app.text("spark.executor.extraJavaOptions") + app.text("spark.executor.defaultJavaOptions")
+    if _COLLECTOR.search(options):
+        return
+    what = ""
+    if app.is_set(memory):
+        limit = app.mib(memory) + _overhead_mib(app)
+        if limit < _SERIAL_BELOW_MIB:
+            what = f"An executor's memory limit is {limit:.0f} MiB."
+    if app.is_set(cores) and _cores(app.text(cores)) <= 1.0:
+        what = f"{cores} is {app.text(cores)}."
+    if what:
+        # No patch: fields of resources override this setting, and a collector is the user's choice.
+        yield found("SerialCollector", app.source, what)
+
+
+def _overhead_mib(app: Submission) -> float:
+    key = "spark.executor.memoryOverhead"
+    if app.is_set(key):
+        return app.mib(key)
+    factor_key = next(
+        (
+            each
+            for each in ("spark.executor.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor")
+            if app.is_set(each)
+        ),
+        "",
+    )
+    try:
+        factor = float(app.text(factor_key)) if factor_key else (0.4 if app.python and not app.client_mode else 0.1)
+    except ValueError:
+        factor = 0.1
+    return max(384.0, app.mib("spark.executor.memory") * factor)
+
+
+def _cores(text: str) -> float:
+    try:
+        return float(text[:-1]) / 1000.0 if text.endswith("m") else float(text)
+    except ValueError:
+        return float("inf")
+
+
+def shown(app: Submission, key: str, default: str) -> str:
+    """Its value, or that there is none in what was read."""
+    if key in app.conf:
+        return app.conf[key]
+    return f"{'not in what was read' if app.hides else 'unset'}, by default {default}"
+
+
+_RULES: Sequence[Callable[[Submission], Iterator[Finding]]] = (
+    _scheduler,
+    _grace,
+    _without_effect,
+    _shuffle_service,
+    _workload,
+    _metrics,
+    _metric_names,
+    _python_memory,
+    _collector,
+)
