@@ -34,6 +34,7 @@ _CONDITIONAL = {
     "function_definition",
     "subshell",
 }
+_RUNS_ARGUMENTS = re.compile(r"(?:[{;&|!\n]|\b(?:if|then|else|do|eval|exec|nohup|sudo|time))\s*[\"']?\$\{?[@*]")
 _RUN = ("command", "pipeline")
 _OTHER_LANGUAGE = re.compile(
     r"python[\d.]*|ipython|pyspark|spark-shell|spark-sql|scala|beeline|psql|mysql|node|perl|ruby"
@@ -65,6 +66,8 @@ class Script:
     commands: tuple[Command, ...]
     texts: tuple[str, ...] = ()
     """Here-documents, which may be scripts themselves."""
+    runners: frozenset[str] = frozenset()
+    """Functions that run their arguments."""
     misread: tuple[int, ...] = ()
     """Lines whose syntax was not understood."""
 
@@ -91,7 +94,12 @@ def read(text: str, unknown: Sequence[str] = ()) -> Script:
     tree = Parser(Language(tree_sitter_bash.language())).parse(source.encode())
     reader = _Reader(originals)
     reader.visit(tree.root_node, {})
-    return Script(tuple(reader.commands), tuple(reader.texts), tuple(sorted(set(reader.misread))))
+    return Script(
+        commands=tuple(reader.commands),
+        texts=tuple(reader.texts),
+        runners=frozenset(reader.runners),
+        misread=tuple(sorted(set(reader.misread))),
+    )
 
 
 @dataclass(slots=True)
@@ -164,10 +172,13 @@ class _Reader:
         self.commands: list[Command] = []
         self.texts: list[str] = []
         self.misread: list[int] = []
+        self.runners: list[str] = []
 
     def visit(self, node: Node, known: _Variables) -> None:
         if node.type == "ERROR" or node.is_missing:
             self.misread.append(node.start_point.row + 1)
+        if node.type == "function_definition" and _RUNS_ARGUMENTS.search(_text(node)):
+            self.runners += [_text(each) for each in node.named_children[:1]]
         if node.type in _CONDITIONAL:
             self._branch(node.named_children, known, loop=node)
         elif node.type == "list":

@@ -6,7 +6,7 @@ A mention of a program's name, as in `which spark-submit` or `pip install pyspar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -21,7 +21,7 @@ _PREFIXES = {
 }
 """They run the command behind their options."""
 _TAKE_ONE = {"gosu", "su-exec", "flock", "chroot", "taskset", "chrt", "runuser", "su", "krb5-run"}
-"""So do these, behind one argument of their own."""
+"""So do these, behind one other argument."""
 _ELSEWHERE = {"ssh", "srun", "mpirun", "nsenter", "watch", "tmux", "screen", "script"}
 """They run their last arguments, behind options and names that are not told apart."""
 _BY_SUBCOMMAND = {
@@ -45,7 +45,7 @@ class Start:
 def starts(script: Script, programs: set[str]) -> Iterator[Start]:
     """Each start of such a program, also within a text that another command reads as a script."""
     for command in script.commands:
-        at, wrapper = _started(command.words, lambda word: _name(word) in programs)
+        at, wrapper = _started(command.words, lambda word: _name(word) in programs, script.runners)
         if at is not None:
             yield Start(command, _name(command.words[at]), command.words[at + 1 :])
         elif wrapper:
@@ -59,7 +59,9 @@ def _name(word: Word) -> str:
     return PurePosixPath(word.text).name
 
 
-def _started(words: Sequence[Word], is_program: Callable[[Word], bool]) -> tuple[int | None, bool]:
+def _started(
+    words: Sequence[Word], is_program: Callable[[Word], bool], runners: Collection[str] = ()
+) -> tuple[int | None, bool]:
     """Where the program stands, and if it doesn't whether a command is there that may read a text as a script."""
     at, runs_texts = 0, False
     while at < len(words):
@@ -70,7 +72,7 @@ def _started(words: Sequence[Word], is_program: Callable[[Word], bool]) -> tuple
             return next((i for i in range(at + 1, len(words)) if is_program(words[i])), None), True
         if name in _BY_SUBCOMMAND:
             return _by_subcommand(words, at, is_program)
-        if not (name in _PREFIXES or name in _TAKE_ONE or name in _SHELLS or words[at].many):
+        if not (name in _PREFIXES or name in _TAKE_ONE or name in _SHELLS or words[at].many or name in runners):
             return None, runs_texts
         runs_texts = name in ("su", "runuser") or (name == "eval" and _is_text(words[at + 1 : at + 2]))
         at = _behind_options(words, at + 1, own=1 if name in _TAKE_ONE else 0, is_program=is_program)

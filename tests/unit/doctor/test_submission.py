@@ -133,6 +133,7 @@ OPTIONS = "--conf spark.a=1 x.py"
         f"docker compose exec pyspark spark-submit {OPTIONS}",
         f"poetry run spark-submit {OPTIONS}",
         f"cat jobs | xargs -I J -n 1 spark-submit {OPTIONS}",
+        f'run() {{\n  echo "+ $*"\n  "$@"\n}}\nrun spark-submit {OPTIONS}',
         f"$SUDO spark-submit {OPTIONS}",
         f'eval "spark-submit {OPTIONS}"',
         f"$SPARK_HOME/bin/spark-submit {OPTIONS}",
@@ -149,6 +150,7 @@ def test_a_submission_is_found_behind_the_commands_that_start_it(text: str) -> N
     "text",
     [
         "which spark-submit",
+        f'log() {{ echo "$@"; }}\nlog spark-submit {OPTIONS}',
         "command -v spark-submit",
         "pip install pyspark==3.5.1 --quiet",
         "sudo -H pip install pyspark --quiet",
