@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import tree_sitter_bash
@@ -97,7 +97,7 @@ def read(text: str, unknown: Sequence[str] = ()) -> Script:
     return Script(
         commands=tuple(reader.commands),
         texts=tuple(reader.texts),
-        runners=frozenset(reader.runners),
+        runners=frozenset(_runners(tree.root_node)),
         misread=tuple(sorted(set(reader.misread))),
     )
 
@@ -172,13 +172,10 @@ class _Reader:
         self.commands: list[Command] = []
         self.texts: list[str] = []
         self.misread: list[int] = []
-        self.runners: list[str] = []
 
     def visit(self, node: Node, known: _Variables) -> None:
         if node.type == "ERROR" or node.is_missing:
             self.misread.append(node.start_point.row + 1)
-        if node.type == "function_definition" and _RUNS_ARGUMENTS.search(_text(node)):
-            self.runners += [_text(each) for each in node.named_children[:1]]
         if node.type in _CONDITIONAL:
             self._branch(node.named_children, known, loop=node)
         elif node.type == "list":
@@ -380,6 +377,13 @@ class _Reader:
 
 def _text(node: Node) -> str:
     return (node.text or b"").decode(errors="replace")
+
+
+def _runners(node: Node) -> Iterator[str]:
+    if node.type == "function_definition" and _RUNS_ARGUMENTS.search(_text(node)):
+        yield _text(node.named_children[0])
+    for child in node.named_children:
+        yield from _runners(child)
 
 
 def _read_as_another_language(body: Node) -> bool:
