@@ -329,3 +329,10 @@ def test_a_line_that_is_nested_too_deeply_is_refused(reader: Callable[[list[str]
 def test_any_text_is_a_gc_log_or_refused(lines: list[str]) -> None:
     with suppress(InvalidField):
         gc_log.read(lines, "gc.log")
+
+
+def test_resource_profiles_of_executors_are_counted() -> None:
+    other = added("2")
+    other["Executor Info"]["Resource Profile Id"] = 1
+    assert read(START, added("1"), ended(), END).resource_profiles == 1
+    assert read(START, added("1"), other, ended(), END).resource_profiles == 2
