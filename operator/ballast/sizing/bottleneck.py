@@ -88,7 +88,11 @@ def _remote_rate(facts: Facts, parallelism: int) -> Iterator[Bottleneck]:
 
 def _collections(facts: Facts) -> Iterator[Bottleneck]:
     if facts.gc is not None:
-        bad = [check for check in gc_checks(facts.gc)[:2] if check.healthy is False and "System.gc" not in check.remedy]
+        bad = [
+            check
+            for check in gc_checks(facts.gc)[:2]
+            if check.healthy is False and "spark.executor.memory" in check.remedy
+        ]
         if bad:
             yield Bottleneck(Resource.MEMORY, "executors", bad[0].evidence, Origin.MEASURED, remedy=bad[0].remedy)
 

@@ -249,10 +249,16 @@ def _about_what_was_read(facts: Facts, made: Table, collector: Collector) -> Ite
     gc, log = facts.gc, facts.log
     if gc is not None and gc.steady_old_bytes is None and "heapBytes" not in made.variables:
         occupied = "" if gc.occupied_bytes is None else f" {gc.occupied_bytes / MIB:.0f} MiB are occupied after them."
-        yield (
-            "No heap is proposed: the GC log doesn't show how full the old generation is after collections."
-            f"{occupied} Write it with -Xlog:gc*, which has the tag gc+heap."
-        )
+        if gc.region_size_missing:
+            yield (
+                f"No heap is proposed: the GC log lacks its beginning, which has the size of a region.{occupied} Give "
+                "the log from the start of the JVM: with rotation, its oldest file, too."
+            )
+        else:
+            yield (
+                "No heap is proposed: the GC log doesn't show how full the old generation is after collections."
+                f"{occupied} Write it with -Xlog:gc*, which has the tag gc+heap."
+            )
     if gc is not None and not gc.understood and gc.passed_over:
         told = f"{gc.passed_over} of {gc.lines} lines of the GC log are not understood"
         yield f"{told}, such as {gc.first_passed_over!r}: whether the collector is healthy is not known."
