@@ -266,9 +266,7 @@ def packages_of(conf: Settings) -> str:
 
 
 def version_in(conf: Settings) -> SparkVersion | None:
-    """By the image's tag, or by the packages that come with Spark."""
-    for key in _IMAGES:
-        version = version_of_image(conf.get(key, ""), key)
-        if version is not None:
-            return version
-    return version_of_packages(conf.get("spark.jars.packages", ""), "spark.jars.packages")
+    """By the packages that come with Spark, or by the image's tag."""
+    key = "spark.jars.packages"
+    told = version_of_packages(conf.get(key, ""), key)
+    return told or next(filter(None, (version_of_image(conf.get(each, ""), each) for each in _IMAGES)), None)
