@@ -193,7 +193,7 @@ def _written(field: Field, value: object, here: str) -> dict[str, str]:
 def _monitoring(spec: Document, conf: dict[str, str], metadata: Document) -> Exporter | None:
     """monitoring_config.go: a file of metrics properties and a namespace of their names, and the exporter's agent."""
     monitoring = _mapping(spec, "monitoring")
-    if not monitoring or "prometheus" not in monitoring:
+    if monitoring.get("prometheus") is None:
         return None  # the operator looks at it only with prometheus in it
     conf["spark.metrics.namespace"] = f"{metadata.get('namespace', 'default')}.{metadata.get('name', '')}"
     conf.setdefault("spark.metrics.conf", _text(monitoring.get("metricsPropertiesFile") or "metrics.properties"))
@@ -279,7 +279,7 @@ def _templates(spec: Document, conf: Mapping[str, str]) -> Iterator[Passed]:
     if EXECUTOR_TEMPLATE in conf:
         yield Passed(f"the pod template {conf[EXECUTOR_TEMPLATE]}")
     monitoring = _mapping(spec, "monitoring")
-    if monitoring and "prometheus" not in monitoring:
+    if monitoring and monitoring.get("prometheus") is None:
         yield Passed("spec.monitoring, which has no effect without prometheus", hides=False)
     elif isinstance(monitoring.get("metricsPropertiesFile"), str):
         yield Passed(f"the metrics properties {spec['monitoring']['metricsPropertiesFile']}")

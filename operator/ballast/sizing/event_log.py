@@ -161,6 +161,8 @@ class _Reader:
     settings: dict[str, str] = field(default_factory=dict)
     java: int | None = None
     executors: dict[str, ExecutorSpan] = field(default_factory=dict)
+    earlier: list[ExecutorSpan] = field(default_factory=list)
+    """Of executors whose names were given again."""
     events: int = 0
     passed_over: int = 0
     stages: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
@@ -194,6 +196,8 @@ class _Reader:
         name, cores = str(event["Executor ID"]), max(0, int(amount(event["Executor Info"]["Total Cores"])))
         # A trimmed log may lack the time: then the executor counts from the application's start.
         at = amount(event["Timestamp"]) / 1000.0 if "Timestamp" in event else self.start or 0.0
+        if (before := self.executors.get(name)) is not None:
+            self.earlier.append(before if before.removed_seconds is not None else replace(before, removed_seconds=at))
         self.executors[name] = ExecutorSpan(name, cores, at)
 
     def _removed(self, event: Mapping[str, Any]) -> None:
@@ -255,7 +259,7 @@ def read(lines: Iterable[str], name: str) -> EventLog:
         end_seconds=reader.last if reader.end is None else reader.end,
         settings=reader.settings,
         java=reader.java,
-        executors=_workers(reader.executors.values()),
+        executors=_workers([*reader.earlier, *reader.executors.values()]),
         stages=stages,
         python=reader.python,
         failed_tasks=reader.failed,

@@ -203,3 +203,18 @@ def test_placeholders_unknown_variables_and_escapes_are_kept_apart(
     found = from_command(text, "submit.sh")
     assert found.conf["spark.a"] == "1"
     assert (found.arguments, [each.what for each in found.passed]) == (arguments, passed)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("# off: \\\nspark.a 1\n", {"spark.a": "1"}),
+        ("spark.a one\\\r\n  two\r\nspark.b 2\r\n", {"spark.a": "onetwo", "spark.b": "2"}),
+        ("spark.a one\\\n#two\n", {"spark.a": "one#two"}),
+        ("spark.a c:\\\\\nspark.b 2", {"spark.a": "c:\\\\", "spark.b": "2"}),
+        ("spark.a 1\\", {"spark.a": "1"}),
+        ("spark.a 1 \\\n\nspark.b 2", {"spark.a": "1", "spark.b": "2"}),
+    ],
+)
+def test_a_properties_file_joins_lines_as_java_does(text: str, settings: dict[str, str]) -> None:
+    assert properties(text) == settings
