@@ -294,9 +294,16 @@ class _Reader:
         elif kind == "expansion":
             self._braces(node, known, builder, quoted=quoted)
         elif "$" in _ESCAPED.sub("", text) or "`" in text or kind == "process_substitution":
+            self._run(node, known)
             builder.hidden(self._shown(text), many=not quoted)
         else:
             builder.literal(_ESCAPED.sub(lambda found: "" if found[1] == "\n" else found[1], text))
+
+    def _run(self, node: Node, known: _Variables) -> None:
+        """What is between $( and ) runs, too; what it prints is not known."""
+        if node.type == "command_substitution":
+            for child in node.named_children:
+                self.visit(child, dict(known))
 
     def _raw(self, text: str, builder: _Builder) -> None:
         """No expansion of the shell's, but a template engine fills in its own within quotes, too."""

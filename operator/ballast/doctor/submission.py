@@ -157,7 +157,7 @@ def _logical(text: str) -> Iterator[tuple[int, str]]:
     """Lines joined where they end with a backslash, each by its first number. A comment goes on nowhere."""
     begun, joined = 0, ""
     for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip() if not begun else raw.lstrip()
+        line = raw.lstrip()
         if not begun and line.startswith(("#", "!")):
             continue
         joined += line
