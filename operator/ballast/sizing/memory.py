@@ -110,7 +110,7 @@ def jvm_options(collector: Collector, *, java: int, own: str = "") -> tuple[str,
     """
     given = [each for each in _OPTION.findall(own) if not _DECIDED.match(each) and not _OF_SPARK.match(each)]
     logs = any(_LOGS_GC.match(each) for each in given)
-    return tuple(dict.fromkeys([*given, *_options(collector, java, logs=logs)]))
+    return (*given, *_options(collector, java, logs=logs))
 
 
 def _options(collector: Collector, java: int, *, logs: bool) -> Iterator[str]:
