@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -169,16 +169,31 @@ def _release_in_turn(client: Client, orders: Sequence[Release], levels: Levels) 
 
 
 def release_bounded(
-    client: Client, bulkhead: Bulkhead, orders: Sequence[Release], levels: Levels
+    client: Client,
+    bulkhead: Bulkhead,
+    orders: Sequence[Release],
+    levels: Levels,
+    *,
+    late: MutableMapping[str, ReleaseOutcome] | None = None,
 ) -> list[ReleaseOutcome]:
-    """The same, without waiting for pods of namespaces about which the API server is slow."""
-    found = bulkhead.map(
-        lambda order: release_even_unplaced(client, order, levels),
-        orders,
-        key=lambda order: order.uid,
-        namespace=lambda order: order.namespace,
-    )
-    return [UnderWay() if outcome is None else outcome for outcome in found]
+    """The same, without waiting for pods of namespaces about which the API server is slow.
+
+    `late`: keeps answers, by uid, that came when nothing waited for them any more. The next call with the same pod
+    returns such an answer instead of sending its release again: a refusal counts, however long it takes.
+    """
+    answers: MutableMapping[str, ReleaseOutcome] = {} if late is None else late
+
+    def send(order: Release) -> ReleaseOutcome:
+        outcome = answers[order.uid] = release_even_unplaced(client, order, levels)
+        return outcome
+
+    found = {order.uid: answers.pop(order.uid) for order in orders if order.uid in answers}
+    unsent = [order for order in orders if order.uid not in found]
+    in_time = bulkhead.map(send, unsent, key=lambda order: order.uid, namespace=lambda order: order.namespace)
+    for order, outcome in zip(unsent, in_time, strict=True):
+        kept = answers.pop(order.uid, UnderWay())
+        found[order.uid] = kept if outcome is None else outcome
+    return [found[order.uid] for order in orders]
 
 
 def _may_be_stale(error: KubeError) -> bool:
