@@ -16,7 +16,7 @@ from ballast.api import BalancingPolicy
 from ballast.controller import logs
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
-from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock, Rests, refused
+from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock, LabelsOf, Rests, refused
 from ballast.controller.quarantine import Quarantine, logged
 from ballast.kube import actions, names, nomination
 from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
@@ -75,9 +75,11 @@ class GateTimeout:
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
         rest: Rests = lambda _: {},
+        labels_of: LabelsOf = lambda _: {},
         patience_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._client, self._gated, self._places, self._clock, self._rest = client, gated, places, clock, rest
+        self._labels_of = labels_of
         self._gates = GateClock()
         self._backoff = ReleaseBackoff(monotonic)
         self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
@@ -137,7 +139,7 @@ class GateTimeout:
 
         `outcomes`: of releases, by uid.
         """
-        stuck = refused(pods, outcomes, self._rest)
+        stuck = refused(pods, outcomes, self._rest, self._labels_of)
         for pod, outcome in actions.delete_gated_many(self._client, self._deletions, stuck):
             logs.note_done(logs.Line.DELETED, "", move="", executor=pod.key, outcome=outcome)
 

@@ -137,7 +137,12 @@ class Operator:
         self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
         self._gates = GateTimeout(
-            self._client, gated=self._state.gated, places=places, clock=self._clock, rest=self._switch.rest
+            self._client,
+            gated=self._state.gated,
+            places=places,
+            clock=self._clock,
+            rest=self._switch.rest,
+            labels_of=self._state.labels_of,
         )
 
     def _pod_created_at(self) -> float | None:
