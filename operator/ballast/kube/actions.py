@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
 
 from ballast.fairness import in_turn
@@ -88,7 +89,7 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
     sent for any version of the pod: its author may change it faster than it can be read again, and would keep an
     uninstallation from its end.
     """
-    current = order.held
+    current, last = order.held, KubeError("", "")
     for left in reversed(range(_TRIES)):
         patch = release_patch(current, order.placement, levels)
         at_any_version = not left and patch.node_affinity is None
@@ -98,6 +99,7 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
         except NotFound:
             return Vanished()
         except (Conflict, Invalid, Unavailable) as error:
+            last = error
             fresh = _reread(client, order, patch) if _may_be_stale(error) else _refused(error)
             if isinstance(error, Invalid) and fresh == current:
                 # Its test can't have failed: something else refused it, as a webhook may without a cause.
@@ -110,6 +112,9 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
             return Refused(error.message, forbidden=right, unacceptable=not (error.of_server or right))
         else:
             return Released(patch.pin, patch.reason)
+    if last.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # The pod can be read, and not be written: so it is if a mutating webhook's own patch does not apply to it.
+        return Refused(last.message, unacceptable=True)
     return Changed("it changes faster than it can be patched")
 
 
