@@ -96,9 +96,13 @@ class GateTimeout:
         self._gates = self._gates.after(pods, now)
         return self.release([pod for pod in pods if self._overdue(pod, now)])
 
-    def release_all(self) -> Overdue:
-        """Release everything that our gate is in: this process can't serve its gates any more."""
-        return self.release(self._waiting(), bounded=False)
+    def release_all(self, *, replace: bool) -> Overdue:
+        """Release everything that our gate is in: this process can't serve its gates any more.
+
+        `replace`: delete executors whose release is refused, which may be new. So not after a first refusal: it may be
+        one of a moment.
+        """
+        return self.release(self._waiting(), bounded=False, replace=replace)
 
     def _waiting(self) -> list[Pod]:
         pods = [pod for pod in self._gated() if not pod.leaving]
@@ -106,7 +110,7 @@ class GateTimeout:
             self._late.pop(uid, None)
         return pods
 
-    def release(self, pods: Sequence[Pod], *, bounded: bool = True) -> Overdue:
+    def release(self, pods: Sequence[Pod], *, bounded: bool = True, replace: bool = True) -> Overdue:
         """`bounded`: without waiting for pods of namespaces about which the API server is slow."""
         # First, since places are then computed only for pods whose release is tried.
         pods = self._backoff.due(pods)
@@ -127,11 +131,13 @@ class GateTimeout:
                 if bounded
                 else actions.release_many(self._client, orders, levels)
             )
-            self._backoff.note(orders, outcomes)
+            if replace:
+                self._backoff.note(orders, outcomes)
             done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
         policies = {uid: place.policy for uid, place in placed.items()}
         _log(done, policies)
-        self._replace_refused(pods, {each.order.uid: each.outcome for each in done})
+        if replace:
+            self._replace_refused(pods, {each.order.uid: each.outcome for each in done})
         return _summary(done, policies)
 
     def _replace_refused(self, pods: Sequence[Pod], outcomes: Mapping[str, actions.ReleaseOutcome]) -> None:

@@ -57,8 +57,9 @@ def refused(
 ) -> list[Pod]:
     """The executors to delete, so that Spark creates others, which nothing gates: their releases were refused.
 
-    `outcomes`: of the releases, by uid. Only executors that opted in are deleted, whatever account this runs as. An executor that was created after its namespace has been taken out of the
-    switch has the gate from a pod template. So would its successors: it is tried again, and not deleted.
+    `outcomes`: of the releases, by uid. Only executors that opted in are deleted, whatever account this runs as. An
+    executor that was created after its namespace has been taken out of the switch has the gate from a pod template. So
+    would its successors: it is tried again, and not deleted.
     """
     labels_of = cache(labels_of)
     stuck = [
@@ -115,11 +116,17 @@ class StaleGates:
             pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds
         )
 
-    def release_all(self) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
-        """The same for all pods, also those with other gates: Ballast's gate is removed, the others stay."""
-        return self._released(self.look())
+    def release_all(self, *, replace: bool) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
+        """The same for all pods, also those with other gates: Ballast's gate is removed, the others stay.
 
-    def _released(self, pods: Iterable[Pod]) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
+        `replace`: delete executors whose release is refused, which may be new. So not after a first refusal: it may be
+        one of a moment.
+        """
+        return self._released(self.look(), replace=replace)
+
+    def _released(
+        self, pods: Iterable[Pod], *, replace: bool = True
+    ) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
         """Executors whose release is refused are deleted once nothing gates their successors."""
         pods = list(pods)
         orders = [order for pod in pods if (order := _order(pod))]
@@ -128,7 +135,7 @@ class StaleGates:
             f"{order.namespace}/{order.name}": outcome for order, outcome in zip(orders, outcomes, strict=True)
         }
         by_uid = {order.uid: outcome for order, outcome in zip(orders, outcomes, strict=True)}
-        stuck = refused(pods, by_uid, self._rest, self._labels_of)
+        stuck = refused(pods, by_uid, self._rest, self._labels_of) if replace else []
         for pod, outcome in actions.delete_gated_many(self._client, Bulkhead(self._client.connections), stuck):
             if isinstance(outcome, actions.Deleted | actions.Vanished):
                 found[pod.key] = outcome

@@ -112,8 +112,13 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
             return Refused(error.message, forbidden=right, unacceptable=not (error.of_server or right))
         else:
             return Released(patch.pin, patch.reason)
+    return _never_written(last)
+
+
+def _never_written(last: KubeError) -> Changed | Refused:
+    """`last`: the answer to the last patch of a pod that could be read after each."""
     if last.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        # The pod can be read, and not be written: so it is if a mutating webhook's own patch does not apply to it.
+        # So it is if a mutating webhook's own patch does not apply to the pod.
         return Refused(last.message, unacceptable=True)
     return Changed("it changes faster than it can be patched")
 

@@ -205,6 +205,36 @@ def test_executors_whose_release_is_refused_are_replaced_once_nothing_gates_thei
     assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == deleted
 
 
+@pytest.mark.parametrize("answer", [Answer(400, {"message": REFUSED}), Answer(500, {"message": TOO_LARGE})])
+def test_a_process_that_ends_deletes_no_executor_after_a_first_refusal(
+    script: Scripted, tmp_path: Path, answer: Answer
+) -> None:
+    """An executor of two seconds was deleted for one refusal of a webhook that was just starting."""
+    server = script.by
+    assert isinstance(server, Server)
+    pods = {pod["metadata"]["name"]: pod for pod in server.lists["pods"]}
+
+    def answers(asked: Asked) -> Answer:
+        if asked.method == "PATCH":
+            return answer
+        named = asked.path.split("?")[0].rsplit("/", 1)[-1]
+        return Answer(body=pods[named]) if asked.method == "GET" and named in pods else server(asked)
+
+    script.by = answers
+    timeout = GateTimeout(
+        script.client(tmp_path),
+        gated=lambda: [PodReader().read(pod) for pod in pods.values()],
+        places=lambda _: {},
+        clock=lambda: CREATED_AT + 2.0,
+        rest=lambda refused: dict.fromkeys(refused, CREATED_AT),
+    )
+    deleted = []
+    for replace in (False, True):
+        timeout.release_all(replace=replace)
+        deleted.append(len({asked.path for asked in script.writes if asked.method == "DELETE"}))
+    assert deleted == [0, 4]
+
+
 def test_a_refusal_that_comes_late_counts_the_next_time(script: Scripted, tmp_path: Path) -> None:
     """A webhook may take ten seconds for each refusal."""
     server = script.by
@@ -284,7 +314,7 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
 
 
 def test_a_process_that_fails_releases_everything_that_is_gated(script: Scripted, tmp_path: Path) -> None:
-    found = gates(script, tmp_path, now=CREATED_AT + 1.0).release_all()
+    found = gates(script, tmp_path, now=CREATED_AT + 1.0).release_all(replace=True)
     assert found.placed == 4
     assert zones(script) == [["b"]] * 4
 
@@ -296,7 +326,7 @@ def test_an_executor_that_another_controller_gates_as_well_is_released_without_a
     server = script.by
     assert isinstance(server, Server)
     server.lists["pods"][0] = executor(0, gates=[FOREIGN_GATE, GATE], labels=LABELS)
-    found = gates(script, tmp_path, now=CREATED_AT + 1.0).release_all()
+    found = gates(script, tmp_path, now=CREATED_AT + 1.0).release_all(replace=True)
     assert (found.placed, found.bare) == (3, 1)
     assert sorted(zones(script)) == [[], ["b"], ["b"], ["b"]]
 

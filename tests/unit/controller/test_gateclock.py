@@ -94,7 +94,9 @@ def test_whoever_is_no_executor_does_not_wait_at_all(tmp_path: Path) -> None:
 
 def test_all_means_also_those_whom_others_hold_but_not_their_gates(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[QUOTA, GATE])), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=0).release_all() == {"analytics/spark-1-exec-1": AS_IT_IS}
+        assert stale_gates(script, tmp_path, waited_seconds=0).release_all(replace=True) == {
+            "analytics/spark-1-exec-1": AS_IT_IS
+        }
         assert script.writes[0].body[-1] == {"op": "remove", "path": "/spec/schedulingGates/1"}
 
 
@@ -125,10 +127,16 @@ def test_of_executors_whose_release_is_refused_only_those_that_opted_in_are_dele
     with scripted() as script:
         script.by = answer
         client = script.client(tmp_path)
-        StaleGates(client, clock=lambda: CREATED_AT, rest=lambda found: dict.fromkeys(found, CREATED_AT)).release_all()
+        rest = lambda found: dict.fromkeys(found, CREATED_AT)  # noqa: E731
+        gates = StaleGates(client, clock=lambda: CREATED_AT, rest=rest)
+        gates.release_all(replace=False)
+        assert not [asked for asked in script.writes if asked.method == "DELETE"], (
+            "after a first refusal none is deleted"
+        )
+        gates.release_all(replace=True)
     assert len([asked for asked in script.writes if asked.method == "DELETE"]) == deletions
 
 
 def test_who_is_on_its_way_out_is_not_touched(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[GATE], leaving=True)), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=60).release_all() == {}
+        assert stale_gates(script, tmp_path, waited_seconds=60).release_all(replace=True) == {}
