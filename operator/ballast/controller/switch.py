@@ -180,12 +180,13 @@ class Switch:
         refusals = breaker.written(rests)
         return {**said, "refusals": refusals} if refusals else said
 
-    def gates(self, namespace: str) -> bool:
-        """Whether it gates executors of the namespace, as this leader wrote it last."""
+    def gates(self, namespace: str) -> frozenset[str]:
+        """The schedulers whose executors it gates in the namespace, as this leader wrote it last."""
         kept = self._kept
         if kept is None or not kept.gating or namespace in self.rests:
-            return False
-        return kept.all_namespaces or namespace in kept.namespaces
+            return frozenset()
+        gated = kept.all_namespaces or namespace in kept.namespaces
+        return frozenset(kept.scheduler_names if gated else ())
 
     def stand_aside(self) -> None:
         """Off, and its reason says why; without a switch there is one then. Written once.
