@@ -197,10 +197,25 @@ def test_stale_gates_are_looked_after_every_five_minutes_one_job_at_a_time(defau
 
 
 def test_the_job_for_stale_gates_runs_where_the_operator_does_and_may_be_left_out(render: Renderer) -> None:
-    where = {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "system"}], "affinity": {"nodeAffinity": {}}}
+    term = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+    of_nodes = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    where = {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "system"}], "affinity": of_nodes}
     spec = render(where).pod("CronJob")["spec"]
     assert {key: spec[key] for key in where} == where
     assert render({"staleRelease": {"enabled": False}}).of("CronJob") == []
+
+
+@pytest.mark.parametrize("kind", ["CronJob", "Job"])
+def test_a_job_that_releases_executors_may_run_next_to_the_operator(render: Renderer, kind: str) -> None:
+    """One node for each replica, and no other: the uninstall hook would never run."""
+    term = {
+        "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "ballast"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    found = render({"affinity": apart})
+    assert found.pod("Deployment")["spec"]["affinity"] == apart
+    assert "affinity" not in found.pod(kind)["spec"]
 
 
 def test_a_drain_takes_one_replica_at_a_time_and_none_that_is_not_ready_blocks_it(

@@ -36,6 +36,7 @@ OPERATOR_AT_HOME = {
 }
 RELEASE_EVERYWHERE = {
     "pods": frozenset({"get", "list", "patch", "delete"}),
+    "namespaces": frozenset({"get"}),
     "gateswitches.ballast.dev": frozenset({"list"}),
     "gateswitches.ballast.dev ballast": frozenset({"get", "patch"}),
     "gateswitches/status.ballast.dev ballast": PATCH,

@@ -1,4 +1,4 @@
-"""Seven journeys on one cluster, in the order in which somebody would make them: from `helm install` to its end.
+"""Seven journeys on one cluster, in the order of their use, from `helm install` to its end.
 
 What nodes and executors use is given by the policy's queries, as numbers: what Ballast decides does not depend on how
 fast this machine is. All else is real: API server, kubelet, Prometheus, the chart's pods, Spark's driver and executors.

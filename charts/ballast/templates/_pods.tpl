@@ -1,7 +1,7 @@
 {{/* Where pods may run and what pulls their image: the same for the operator and for the jobs that release. */}}
 {{- define "ballast.scheduling" -}}
 {{- $chosen := dict -}}
-{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" "affinity" -}}
+{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" -}}
 {{- with index $.Values $key -}}{{- $_ := set $chosen $key . -}}{{- end -}}
 {{- end -}}
 {{- with $chosen -}}{{- toYaml . -}}{{- end -}}
@@ -20,6 +20,11 @@ spec:
   restartPolicy: Never
   securityContext: {{- include "ballast.podSecurity" $root | nindent 4 }}
   {{- with include "ballast.scheduling" $root }}{{ . | nindent 2 }}{{ end }}
+  {{- /* Not the affinity to other pods: a job must run also on a node of the operator's own pods. */}}
+  {{- with ($root.Values.affinity | default dict).nodeAffinity }}
+  affinity:
+    nodeAffinity: {{- toYaml . | nindent 6 }}
+  {{- end }}
   containers:
   - name: release
     image: {{ include "ballast.image" $root }}

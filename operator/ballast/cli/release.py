@@ -143,10 +143,12 @@ def _acting_instead(client: Client, name: str) -> str | None:
 
 
 def _release_all(gates: StaleGates) -> dict[str, ReleaseOutcome | Deleted]:
-    first = gates.release_all()
+    first = gates.release_all(replace=False)
     time.sleep(_PROPAGATION_SECONDS)
     # This also retries the executors that could not be released at first.
-    return {pod: each for pod, each in first.items() if isinstance(each, Released | Deleted)} | gates.release_all()
+    return {pod: each for pod, each in first.items() if isinstance(each, Released | Deleted)} | gates.release_all(
+        replace=True
+    )
 
 
 def _release_left_by(other: str, gates: StaleGates) -> dict[str, ReleaseOutcome | Deleted]:

@@ -295,6 +295,10 @@ class ClusterState:
         """Whether it is being deleted, as far as is known."""
         return any(each.leaving for each in self._namespaces.store.values() if each.name == namespace)
 
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        """None while the namespace is not known."""
+        return next((each.labels for each in self._namespaces.store.values() if each.name == namespace), {})
+
     def gated(self) -> list[Pod]:
         """The pods that our gate is in. Raises Unavailable like `look`."""
         self._await(self._pods, _FIRST_LIST_SECONDS)

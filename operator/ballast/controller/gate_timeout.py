@@ -16,10 +16,10 @@ from ballast.api import BalancingPolicy
 from ballast.controller import logs
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
-from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock, Rests, refused
+from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock, LabelsOf, Rests, refused
 from ballast.controller.quarantine import Quarantine, logged
-from ballast.kube import actions, nomination
-from ballast.kube.bulkhead import Bulkhead
+from ballast.kube import actions, names, nomination
+from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.pods import Pod
 from ballast.kube.release_backoff import ReleaseBackoff
@@ -63,7 +63,7 @@ class Overdue:
 class GateTimeout:
     """`gated`: the pods that our gate is in. `places`: a quick answer for them. `rest`: as `Switch.rest`.
 
-    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
+    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back. `patience_seconds`: as of Bulkhead.
     """
 
     def __init__(
@@ -75,24 +75,42 @@ class GateTimeout:
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
         rest: Rests = lambda _: {},
+        labels_of: LabelsOf = lambda _: {},
+        patience_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._client, self._gated, self._places, self._clock, self._rest = client, gated, places, clock, rest
+        self._labels_of = labels_of
         self._gates = GateClock()
-        self._backoff, self._bulkhead = ReleaseBackoff(monotonic), Bulkhead(client.connections)
+        self._backoff = ReleaseBackoff(monotonic)
+        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
+        self._deletions = Bulkhead(client.connections, seconds=patience_seconds)
+        """Releases of a slow namespace would leave no room for deletions there."""
+        self._late: dict[str, actions.ReleaseOutcome] = {}
+        """Late answers to releases, by uid. The bulkhead's threads write them: only single items are touched."""
 
     def run(self) -> Overdue:
         """Release what is overdue. Raises KubeError when the gated pods are not known."""
-        pods = [pod for pod in self._gated() if not pod.leaving]
+        pods = self._waiting()
         # Not before the first list: until then the API server's clock may not be known.
         now = self._clock()
         self._gates = self._gates.after(pods, now)
         return self.release([pod for pod in pods if self._overdue(pod, now)])
 
-    def release_all(self) -> Overdue:
-        """Release everything that our gate is in: this process can't serve its gates any more."""
-        return self.release([pod for pod in self._gated() if not pod.leaving], bounded=False)
+    def release_all(self, *, replace: bool) -> Overdue:
+        """Release everything that our gate is in: this process can't serve its gates any more.
 
-    def release(self, pods: Sequence[Pod], *, bounded: bool = True) -> Overdue:
+        `replace`: delete executors whose release is refused, which may be new. So not after a first refusal: it may be
+        one of a moment.
+        """
+        return self.release(self._waiting(), bounded=False, replace=replace)
+
+    def _waiting(self) -> list[Pod]:
+        pods = [pod for pod in self._gated() if not pod.leaving]
+        for uid in self._late.copy().keys() - {pod.uid for pod in pods}:
+            self._late.pop(uid, None)
+        return pods
+
+    def release(self, pods: Sequence[Pod], *, bounded: bool = True, replace: bool = True) -> Overdue:
         """`bounded`: without waiting for pods of namespaces about which the API server is slow."""
         # First, since places are then computed only for pods whose release is tried.
         pods = self._backoff.due(pods)
@@ -109,15 +127,17 @@ class GateTimeout:
         for levels, found in by_levels.items():
             orders = self._not_nominated(found, pods)
             outcomes = (
-                actions.release_bounded(self._client, self._bulkhead, orders, levels)
+                actions.release_bounded(self._client, self._bulkhead, orders, levels, late=self._late)
                 if bounded
                 else actions.release_many(self._client, orders, levels)
             )
-            self._backoff.note(orders, outcomes)
+            if replace:
+                self._backoff.note(orders, outcomes)
             done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
         policies = {uid: place.policy for uid, place in placed.items()}
         _log(done, policies)
-        self._replace_refused(pods, {each.order.uid: each.outcome for each in done})
+        if replace:
+            self._replace_refused(pods, {each.order.uid: each.outcome for each in done})
         return _summary(done, policies)
 
     def _replace_refused(self, pods: Sequence[Pod], outcomes: Mapping[str, actions.ReleaseOutcome]) -> None:
@@ -125,8 +145,8 @@ class GateTimeout:
 
         `outcomes`: of releases, by uid.
         """
-        stuck = refused(pods, outcomes, self._rest)
-        for pod, outcome in actions.delete_gated_many(self._client, self._bulkhead, stuck):
+        stuck = refused(pods, outcomes, self._rest, self._labels_of)
+        for pod, outcome in actions.delete_gated_many(self._client, self._deletions, stuck):
             logs.note_done(logs.Line.DELETED, "", move="", executor=pod.key, outcome=outcome)
 
     def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
@@ -139,7 +159,8 @@ class GateTimeout:
         return found
 
     def _placed(self, pods: Sequence[Pod]) -> dict[str, Place]:
-        executors = frozenset(pod.uid for pod in pods if pod.executor is not None)
+        # Another controller's gate is still in the others: Kueue may choose the nodes of a pod that it admits.
+        executors = frozenset(pod.uid for pod in pods if pod.executor is not None and pod.gates == (names.GATE,))
         try:
             return self._places(executors) if executors else {}
         except Exception:  # noqa: BLE001 -- it is logged

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from ballast.kube import actions, kinds, names
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
+from ballast.kube.errors import KubeError
 from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Levels, Pin, Placement, Reason
@@ -24,6 +26,8 @@ _NOTICED_SECONDS = 5.0
 
 Rests = Callable[[Mapping[str, str]], Mapping[str, float]]
 """Takes namespaces out of the gate switch, as `Switch.rest`."""
+LabelsOf = Callable[[str], Mapping[str, str]]
+"""The labels of a namespace; none where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,19 @@ class GateClock:
         return now if since is None else min(since, now)
 
 
-def refused(pods: Iterable[Pod], outcomes: Mapping[str, actions.ReleaseOutcome], rest: Rests) -> list[Pod]:
+def refused(
+    pods: Iterable[Pod], outcomes: Mapping[str, actions.ReleaseOutcome], rest: Rests, labels_of: LabelsOf
+) -> list[Pod]:
     """The executors to delete, so that Spark creates others, which nothing gates: their releases were refused.
 
-    `outcomes`: of the releases, by uid. An executor that was created after its namespace has been taken out of the
-    switch has the gate from a pod template. So would its successors: it is tried again, and not deleted.
+    `outcomes`: of the releases, by uid. Only executors that opted in are deleted, whatever account this runs as. An
+    executor that was created after its namespace has been taken out of the switch has the gate from a pod template. So
+    would its successors: it is tried again, and not deleted.
     """
-    stuck = [(pod, outcome) for pod in pods if _is_refused(outcome := outcomes.get(pod.uid)) and _replaceable(pod)]
+    labels_of = cache(labels_of)
+    stuck = [
+        (pod, outcome) for pod in pods if _is_refused(outcome := outcomes.get(pod.uid)) and _replaceable(pod, labels_of)
+    ]
     if not stuck:
         return []
     resting = rest({pod.namespace: outcome.detail for pod, outcome in stuck if isinstance(outcome, actions.Refused)})
@@ -70,8 +80,10 @@ def _is_refused(outcome: actions.ReleaseOutcome | None) -> bool:
     return isinstance(outcome, actions.Refused) and not outcome.forbidden and (outcome.unacceptable or outcome.lasting)
 
 
-def _replaceable(pod: Pod) -> bool:
-    return pod.executor is not None and not pod.executor.opted_out and pod.gates == (names.GATE,)
+def _replaceable(pod: Pod, labels_of: LabelsOf) -> bool:
+    if pod.executor is None or pod.executor.opted_out or pod.gates != (names.GATE,):
+        return False
+    return pod.opted_in({}) or pod.opted_in(labels_of(pod.namespace))
 
 
 class StaleGates:
@@ -104,11 +116,17 @@ class StaleGates:
             pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds
         )
 
-    def release_all(self) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
-        """The same for all pods, also those with other gates: Ballast's gate is removed, the others stay."""
-        return self._released(self.look())
+    def release_all(self, *, replace: bool) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
+        """The same for all pods, also those with other gates: Ballast's gate is removed, the others stay.
 
-    def _released(self, pods: Iterable[Pod]) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
+        `replace`: delete executors whose release is refused, which may be new. So not after a first refusal: it may be
+        one of a moment.
+        """
+        return self._released(self.look(), replace=replace)
+
+    def _released(
+        self, pods: Iterable[Pod], *, replace: bool = True
+    ) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
         """Executors whose release is refused are deleted once nothing gates their successors."""
         pods = list(pods)
         orders = [order for pod in pods if (order := _order(pod))]
@@ -117,11 +135,17 @@ class StaleGates:
             f"{order.namespace}/{order.name}": outcome for order, outcome in zip(orders, outcomes, strict=True)
         }
         by_uid = {order.uid: outcome for order, outcome in zip(orders, outcomes, strict=True)}
-        stuck = refused(pods, by_uid, self._rest)
+        stuck = refused(pods, by_uid, self._rest, self._labels_of) if replace else []
         for pod, outcome in actions.delete_gated_many(self._client, Bulkhead(self._client.connections), stuck):
             if isinstance(outcome, actions.Deleted | actions.Vanished):
                 found[pod.key] = outcome
         return found
+
+    def _labels_of(self, namespace: str) -> Mapping[str, str]:
+        try:
+            return self._client.get(kinds.NAMESPACE, namespace)["metadata"].get("labels") or {}
+        except KubeError:
+            return {}
 
     def _waited(self, pod: Pod, now: float) -> float:
         since = self._gates.alone_since.get(pod.uid)

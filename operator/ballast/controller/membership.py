@@ -109,9 +109,7 @@ class Membership:
         return sorted(matching, key=lambda row: (key_of(row[0]), row[0].spec.components.index(row[1])))
 
     def _labeled(self, pod: Pod) -> bool:
-        return (
-            names.TOPOLOGY in pod.labels or self._namespaces.get(pod.namespace, {}).get(names.GATE_CHOICE) == "enabled"
-        )
+        return pod.opted_in(self._namespaces.get(pod.namespace, {}))
 
     def _find(self, pod: Pod, selecting: Sequence[tuple[SparkTopology, Component]]) -> Belonging:
         named = pod.labels.get(names.TOPOLOGY)

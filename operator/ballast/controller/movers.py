@@ -344,7 +344,9 @@ class Movers:
             if isinstance(outcome, nomination.Nominated):
                 pod = outcome.pod
         by_other_pods = pod.executor is not None and pod.executor.by_other_pods
-        self._release(pod, pin.node, Pin.NONE if by_other_pods else pin.pin, each, context)
+        # A volume that is still to be made may be possible in other zones only.
+        loose = by_other_pods or not context.objects.lists.volumes.all_bound(pod.namespace, pod.claims)
+        self._release(pod, pin.node, Pin.NONE if loose else pin.pin, each, context)
 
     def _not_nominated(self, pod: SeenPod, each: OpenMove) -> SeenPod:
         """Without the nomination that a crash before its release has left: its node may not be the right one any more.

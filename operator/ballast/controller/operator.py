@@ -137,7 +137,12 @@ class Operator:
         self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
         self._gates = GateTimeout(
-            self._client, gated=self._state.gated, places=places, clock=self._clock, rest=self._switch.rest
+            self._client,
+            gated=self._state.gated,
+            places=places,
+            clock=self._clock,
+            rest=self._switch.rest,
+            labels_of=self._state.labels_of,
         )
 
     def _pod_created_at(self) -> float | None:
@@ -305,14 +310,15 @@ class Operator:
         namespace = self._settings.namespace
         if not (self._others.alone and self._state.leaving(namespace)):
             return self._gates.run()
-        if not self._told_of_end:
+        again = self._told_of_end
+        if not again:
             _LOG.warning("namespace %s is being deleted: all executors are released, and no more are gated", namespace)
         self._told_of_end = True
         try:
             self._parting_switch.off(UNINSTALLED)
         except KubeError as error:
             _LOG.warning("the gate switch was left on: %s", error)
-        return self._gates.release_all()
+        return self._gates.release_all(replace=again)
 
     async def _compare(self, stop: asyncio.Event) -> None:
         """Start kopf again when it no longer hears of what lists show. A standby looks less often."""
@@ -368,7 +374,9 @@ class Operator:
         """Release what is gated when this process fails: no other replica may be there."""
         _LOG.exception("the operator fails; releasing all gated executors")
         try:
-            await asyncio.wait_for(in_background(self._gates.release_all), self._settings.stop_seconds)
+            await asyncio.wait_for(
+                in_background(partial(self._gates.release_all, replace=False)), self._settings.stop_seconds
+            )
         except Exception:  # noqa: BLE001 -- it is logged
             _LOG.exception("gated executors were not released")
 
@@ -388,11 +396,11 @@ class Operator:
         except KubeError as error:
             _LOG.warning("the gate switch was left on: %s", error)
         began = time.monotonic()
-        found = self._gates.release_all()
+        found = self._gates.release_all(replace=False)
         seconds = time.monotonic() - began
         # Other API servers may have gated some before they saw the switch.
         time.sleep(_NOTICED_SECONDS)
-        rest = self._gates.release_all()
+        rest = self._gates.release_all(replace=True)
         placed, bare = found.placed + rest.placed, found.bare + rest.bare
         if placed or bare or rest.failed:
             words = "stopping: in %.1f s %d executors released with a zone, %d without a place, %d still gated"

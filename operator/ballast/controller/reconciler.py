@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ballast.api import BalancingPolicy
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
+from ballast.controller.breaker import refused_words
 from ballast.controller.cluster_objects import ClusterObjects, MoveReader, Observer, OpenMove, Read, planner_moves
 from ballast.controller.cluster_view import ClusterView, Pools, blocked, pools_of
 from ballast.controller.context import Context
@@ -325,6 +326,7 @@ class Reconciler:
         Moves that are under way count for budgets in any case.
         """
         reading = kept.metrics.usable(read.resource.spec, cluster_view.now)
+        ungated = {namespace: refused_words(rest) for namespace, rest in self._parts.switch.rests.items()}
 
         def decide(left_out: frozenset[str]) -> _Decided:
             counted = [each for each in moves if each.state.phase.in_flight or each.namespace not in left_out]
@@ -333,7 +335,8 @@ class Reconciler:
                 context,
                 snapshot=replace(
                     context.snapshot,
-                    closed_namespaces=self._parts.actuator.closed_namespaces(),
+                    closed_namespaces=self._parts.actuator.closed_namespaces() | ungated,
+                    ungated_namespaces=ungated,
                     misjudged_namespaces=self._misjudged.remembered(context.snapshot),
                 ),
             )

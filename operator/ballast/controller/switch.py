@@ -121,9 +121,8 @@ class Switch:
         self.rests = breaker.lasting(rests, now)
         if not self._says(seen, want):
             try:
-                set_gate_switch(
-                    self._client, want.spec(self.rests), status=self._status(LEADING, rests), name=self._name
-                )
+                status = self._status(LEADING, rests)
+                set_gate_switch(self._client, want.spec(self.rests), status=status, name=self._name, seen=seen)
             except Conflict:
                 return
         self._kept, self._compared_at, self.stays_off = want, now, False
@@ -180,12 +179,13 @@ class Switch:
         refusals = breaker.written(rests)
         return {**said, "refusals": refusals} if refusals else said
 
-    def gates(self, namespace: str) -> bool:
-        """Whether it gates executors of the namespace, as this leader wrote it last."""
+    def gates(self, namespace: str) -> frozenset[str]:
+        """The schedulers whose executors it gates in the namespace, as this leader wrote it last."""
         kept = self._kept
         if kept is None or not kept.gating or namespace in self.rests:
-            return False
-        return kept.all_namespaces or namespace in kept.namespaces
+            return frozenset()
+        gated = kept.all_namespaces or namespace in kept.namespaces
+        return frozenset(kept.scheduler_names if gated else ())
 
     def stand_aside(self) -> None:
         """Off, and its reason says why; without a switch there is one then. Written once.
@@ -223,8 +223,15 @@ class Switch:
         """New executors are not held any more. Does nothing when there is no switch.
 
         One that an uninstallation has turned off keeps saying so: its operator stops right after, and may have been
-        there longer than this process.
+        there longer than this process. Tried twice if another client writes it meanwhile, as a replica may that takes
+        out a namespace.
         """
+        try:
+            self._off(reason)
+        except Conflict:
+            self._off(reason)
+
+    def _off(self, reason: str) -> None:
         self._kept = None
         seen = gate_switch(self._client, self._name)
         if seen is None or self._uninstalled(seen) or (reason != UNINSTALLED and _off_for_good(seen)):
@@ -234,7 +241,7 @@ class Switch:
     def _turn_off(self, reason: str, seen: JSON) -> None:
         # The next leader goes on with its memory.
         status = self._status(reason, breaker.rests_of(seen.get("status") or {}))
-        set_gate_switch(self._client, Wanted(gating=False).spec(), status=status, name=self._name)
+        set_gate_switch(self._client, Wanted(gating=False).spec(), status=status, name=self._name, seen=seen)
 
 
 def _off_for_good(seen: JSON) -> bool:

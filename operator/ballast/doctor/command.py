@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from ballast.doctor import shell
 from ballast.doctor.shell import Command, Word
 from ballast.doctor.spark_version import SparkVersion, version_of_image, version_of_packages
+from ballast.doctor.starts import Start, starts
 from ballast.doctor.submission import (
     DRIVER_LABEL,
     EXECUTOR_LABEL,
@@ -83,26 +84,33 @@ def from_script(text: str, source: str, settings_of: Callable[[str], Settings | 
     submits nothing to Spark.
     """
     script = shell.read(text)
-    found = list(shell.programs(script, _is_program))
-    submitting = {id(command) for command, _ in found}
+    found = list(starts(script, _PROGRAMS))
+    submitting = {id(each.command) for each in found}
     found += [
-        (each, each.words[1:]) for each in script.commands if id(each) not in submitting and _looks_like_one(each)
+        Start(each, "spark-submit", each.words[1:])
+        for each in script.commands
+        if id(each) not in submitting and _looks_like_one(each)
     ]
-    found += [each for inner in script.texts for each in shell.programs(shell.read(inner), _is_program)]
-    found.sort(key=lambda each: each[0].line)
+    found += [each for inner in script.texts for each in starts(shell.read(inner), _PROGRAMS)]
+    found = sorted(filter(_submits, found), key=lambda each: each.command.line)
     if not found:
         raise InvalidField("--spark-submit", _excerpt(text), _why_not(text))
     misread = tuple(Passed(f"what stands near line {line}: its syntax") for line in script.misread)
     return [
-        _Reading(source if len(found) == 1 else f"{source}: line {command.line}").read(
-            command, words, settings_of, (*misread, *_broken_off(script.commands, command))
+        _Reading(source if len(found) == 1 else f"{source}: line {each.command.line}").read(
+            each, settings_of, (*misread, *_broken_off(script.commands, each.command))
         )
-        for command, words in found
+        for each in found
     ]
 
 
 def _is_program(word: str) -> bool:
     return PurePosixPath(word).name in _PROGRAMS
+
+
+def _submits(start: Start) -> bool:
+    """With options or an application, and for more than its help."""
+    return bool({word.text for word in start.words} - _WITHOUT_VALUE)
 
 
 def _looks_like_one(command: Command) -> bool:
@@ -142,12 +150,11 @@ class _Reading:
 
     def read(
         self,
-        command: Command,
-        words: Sequence[Word],
+        start: Start,
         settings_of: Callable[[str], Settings | None],
         passed: Sequence[Passed],
     ) -> Submission:
-        options, arguments = self._options(words)
+        options, arguments = self._options(start.words)
         for name, value in options:
             if name == "--properties-file":
                 self._properties_file(value, settings_of)
@@ -163,8 +170,7 @@ class _Reading:
         if EXECUTOR_TEMPLATE in self.conf:
             self.passed.append(Passed(f"the pod template {self.conf[EXECUTOR_TEMPLATE]}"))
         everything = {**self.conf, **self.unread}
-        program = next((PurePosixPath(w.text).name for w in command.words if _is_program(w.text)), "spark-submit")
-        client = program in _CLIENTS or self.conf.get("spark.submit.deployMode", "client") == "client"
+        client = start.program in _CLIENTS or self.conf.get("spark.submit.deployMode", "client") == "client"
         return Submission(
             source=self.source,
             form=Form.COMMAND,
@@ -177,7 +183,7 @@ class _Reading:
             passed=tuple(dict.fromkeys(self.passed)),
             version=version_in(self.conf),
             client_mode=client and "spark.submit.deployMode" not in self.unread,
-            python=program == "pyspark" or any(word.text.endswith(".py") for word in arguments[:1]),
+            python=start.program == "pyspark" or any(word.text.endswith(".py") for word in arguments[:1]),
         )
 
     def _options(self, words: Sequence[Word]) -> tuple[list[tuple[str, Word]], Sequence[Word]]:
@@ -260,9 +266,7 @@ def packages_of(conf: Settings) -> str:
 
 
 def version_in(conf: Settings) -> SparkVersion | None:
-    """By the image's tag, or by the packages that come with Spark."""
-    for key in _IMAGES:
-        version = version_of_image(conf.get(key, ""), key)
-        if version is not None:
-            return version
-    return version_of_packages(conf.get("spark.jars.packages", ""), "spark.jars.packages")
+    """By the packages that come with Spark, or by the image's tag."""
+    key = "spark.jars.packages"
+    told = version_of_packages(conf.get(key, ""), key)
+    return told or next(filter(None, (version_of_image(conf.get(each, ""), each) for each in _IMAGES)), None)

@@ -184,7 +184,7 @@ def _collector(app: Submission) -> Iterator[Finding]:
         return
     what = ""
     if app.is_set(memory):
-        limit = app.mib(memory) + _overhead_mib(app)
+        limit = app.mib(memory) + _overhead_mib(app) + _off_heap_mib(app) + _python_mib(app)
         if limit < _SERIAL_BELOW_MIB:
             what = f"An executor's memory limit is {limit:.0f} MiB."
     if app.is_set(cores) and _cores(app.text(cores)) <= 1.0:
@@ -211,6 +211,21 @@ def _overhead_mib(app: Submission) -> float:
     except ValueError:
         factor = 0.1
     return max(384.0, app.mib("spark.executor.memory") * factor)
+
+
+def _off_heap_mib(app: Submission) -> float:
+    """Spark counts a number without a unit in bytes here."""
+    key = "spark.memory.offHeap.size"
+    if not app.flag("spark.memory.offHeap.enabled"):
+        return 0.0
+    text = app.text(key, "0").strip()
+    return int(text) / 2.0**20 if text.isdecimal() else app.mib(key)
+
+
+def _python_mib(app: Submission) -> float:
+    """Spark adds it only where it takes the application for one in Python."""
+    python = app.text("spark.kubernetes.resource.type") == "python" or (app.python and not app.client_mode)
+    return app.mib("spark.executor.pyspark.memory") if python else 0.0
 
 
 def _cores(text: str) -> float:

@@ -193,8 +193,8 @@ def _written(field: Field, value: object, here: str) -> dict[str, str]:
 def _monitoring(spec: Document, conf: dict[str, str], metadata: Document) -> Exporter | None:
     """monitoring_config.go: a file of metrics properties and a namespace of their names, and the exporter's agent."""
     monitoring = _mapping(spec, "monitoring")
-    if not monitoring:
-        return None
+    if monitoring.get("prometheus") is None:
+        return None  # the operator looks at it only with prometheus in it
     conf["spark.metrics.namespace"] = f"{metadata.get('namespace', 'default')}.{metadata.get('name', '')}"
     conf.setdefault("spark.metrics.conf", _text(monitoring.get("metricsPropertiesFile") or "metrics.properties"))
     for line in _text(monitoring.get("metricsProperties") or "").splitlines():
@@ -278,7 +278,10 @@ def _unread_fields(spec: Document, prefix: str, known: Sequence[str]) -> Iterato
 def _templates(spec: Document, conf: Mapping[str, str]) -> Iterator[Passed]:
     if EXECUTOR_TEMPLATE in conf:
         yield Passed(f"the pod template {conf[EXECUTOR_TEMPLATE]}")
-    if isinstance(_mapping(spec, "monitoring").get("metricsPropertiesFile"), str):
+    monitoring = _mapping(spec, "monitoring")
+    if monitoring and monitoring.get("prometheus") is None:
+        yield Passed("spec.monitoring, which has no effect without prometheus", hides=False)
+    elif isinstance(monitoring.get("metricsPropertiesFile"), str):
         yield Passed(f"the metrics properties {spec['monitoring']['metricsPropertiesFile']}")
 
 

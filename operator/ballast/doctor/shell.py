@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<[A-Za-z][\w -]*>", re.DOTALL)
-"""What a template engine, or the reader of a manual, fills in: no shell would read it."""
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|(?<!<)<[A-Za-z](?:[\w -]*\w)?>", re.DOTALL)
+"""What a template engine, or the reader of a manual, fills in: no shell would read it. <<EOF > file redirects."""
+_JOINED = re.compile(r"(<<-?[ \t]*(['\"]?)\w+\2)(?=>)")
+"""The parser takes <<EOF>file for one word."""
 _STANDS_FOR = "__BALLAST_PLACEHOLDER_"
+_HIDDEN = re.compile(rf"(\$\{{{_STANDS_FOR}\d+\}})")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_STRING = re.compile(r'\\([$`"\\])')
+_ANSI_C = re.compile(
+    r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]{1,2})|u(?P<short>[0-9a-fA-F]{1,4})|U(?P<long>[0-9a-fA-F]{1,8})"
+    r"|(?P<one>[abeEfnrtv\\'\"?]))"
+)
+_ANSI_C_ONE = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _CONDITIONAL = {
     "if_statement",
     "elif_clause",
@@ -26,6 +34,11 @@ _CONDITIONAL = {
     "function_definition",
     "subshell",
 }
+_RUNS_ARGUMENTS = re.compile(r"(?:[{;&|!\n]|\b(?:if|then|else|do|eval|exec|nohup|sudo|time))\s*[\"']?\$\{?[@*]")
+_RUN = ("command", "pipeline")
+_OTHER_LANGUAGE = re.compile(
+    r"python[\d.]*|ipython|pyspark|spark-shell|spark-sql|scala|beeline|psql|mysql|node|perl|ruby"
+)
 _ASSIGNS = {"declaration_command", "unset_command"}
 _POSITIONAL = ("@", "*")
 
@@ -53,6 +66,8 @@ class Script:
     commands: tuple[Command, ...]
     texts: tuple[str, ...] = ()
     """Here-documents, which may be scripts themselves."""
+    runners: frozenset[str] = frozenset()
+    """Functions that run their arguments."""
     misread: tuple[int, ...] = ()
     """Lines whose syntax was not understood."""
 
@@ -60,20 +75,31 @@ class Script:
 _Variables = dict[str, list[Word]]
 
 
-def read(text: str) -> Script:
-    """Every syntax of the shell is accepted. What is not understood is named in the result."""
+def read(text: str, unknown: Sequence[str] = ()) -> Script:
+    """Every syntax of the shell is accepted. What is not understood is named in the result.
+
+    `unknown` are the parts of the text whose value is not known, in their order.
+    """
     originals: dict[str, str] = {}
 
-    def hide(found: re.Match[str]) -> str:
-        name = f"{_STANDS_FOR}{len(originals)}"
-        originals[f"${{{name}}}"] = found[0]
-        return f"${{{name}}}"
+    def hide(written: str) -> str:
+        stand_in = f"${{{_STANDS_FOR}{len(originals)}}}"
+        originals[stand_in] = written
+        return stand_in
 
-    source = _PLACEHOLDER.sub(hide, text.replace("\r\n", "\n"))
+    for written in unknown:
+        text = text.replace(written, hide(written), 1)
+    source = _PLACEHOLDER.sub(lambda found: hide(found[0]), text.replace("\r\n", "\n"))
+    source = _JOINED.sub(r"\1 ", source)
     tree = Parser(Language(tree_sitter_bash.language())).parse(source.encode())
     reader = _Reader(originals)
     reader.visit(tree.root_node, {})
-    return Script(tuple(reader.commands), tuple(reader.texts), tuple(sorted(set(reader.misread))))
+    return Script(
+        commands=tuple(reader.commands),
+        texts=tuple(reader.texts),
+        runners=frozenset(_runners(tree.root_node)),
+        misread=tuple(sorted(set(reader.misread))),
+    )
 
 
 @dataclass(slots=True)
@@ -163,7 +189,8 @@ class _Reader:
         elif node.type == "command":
             self._command(node, known)
         elif node.type == "heredoc_body":
-            self.texts.append(_text(node))
+            if not _read_as_another_language(node):
+                self.texts.append(_text(node))
         else:
             for child in node.named_children:
                 self.visit(child, known)
@@ -259,17 +286,33 @@ class _Reader:
         elif kind in ("string", "translated_string"):
             self._string(node, known, builder)
         elif kind == "raw_string":
-            builder.literal(text[1:-1])
+            self._raw(text[1:-1], builder)
         elif kind == "ansi_c_string":
-            builder.literal(text[2:-1].encode().decode("unicode_escape"))
+            self._raw(_ANSI_C.sub(_decoded, text[2:-1]), builder)
         elif kind == "simple_expansion":
             self._expand(text, text[1:], known, builder, quoted=quoted)
         elif kind == "expansion":
             self._braces(node, known, builder, quoted=quoted)
         elif "$" in _ESCAPED.sub("", text) or "`" in text or kind == "process_substitution":
+            self._run(node, known)
             builder.hidden(self._shown(text), many=not quoted)
         else:
             builder.literal(_ESCAPED.sub(lambda found: "" if found[1] == "\n" else found[1], text))
+
+    def _run(self, node: Node, known: _Variables) -> None:
+        """What is between $( and ) runs, too; what it prints is not known."""
+        if node.type == "command_substitution":
+            for child in node.named_children:
+                self.visit(child, dict(known))
+
+    def _raw(self, text: str, builder: _Builder) -> None:
+        """No expansion of the shell's, but a template engine fills in its own within quotes, too."""
+        first, *others = _HIDDEN.split(text)
+        builder.literal(first)
+        for stand_in, literal in zip(others[::2], others[1::2], strict=True):
+            builder.hidden(self._shown(stand_in), many=False)
+            if literal:
+                builder.literal(literal)
 
     def _string(self, node: Node, known: _Variables, builder: _Builder) -> None:
         source, at = node.text or b"", node.start_byte
@@ -343,14 +386,28 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode(errors="replace")
 
 
-def programs(script: Script, is_program: Callable[[str], bool]) -> Iterator[tuple[Command, Sequence[Word]]]:
-    """Commands that start such a program, with the words behind its name; also those within `bash -c` and the like."""
-    for command in script.commands:
-        at = next((i for i, word in enumerate(command.words) if is_program(word.text)), None)
-        if at is not None:
-            yield command, command.words[at + 1 :]
-            continue
-        for word in command.words:
-            if any(character.isspace() for character in word.text) and not word.unknown:
-                for _, words in programs(read(word.text), is_program):
-                    yield command, words
+def _runners(node: Node) -> Iterator[str]:
+    if node.type == "function_definition" and _RUNS_ARGUMENTS.search(_text(node)):
+        yield _text(node.named_children[0])
+    for child in node.named_children:
+        yield from _runners(child)
+
+
+def _read_as_another_language(body: Node) -> bool:
+    """A here-document whose command, or the pipe behind it, is the interpreter of another language."""
+    redirect = body.parent
+    statement = redirect.parent if redirect is not None else None
+    if redirect is None or statement is None:
+        return False
+    around = [each for each in (*statement.named_children, *redirect.named_children) if each.type in _RUN]
+    return any(_OTHER_LANGUAGE.fullmatch(word.rpartition("/")[2]) for each in around for word in _text(each).split())
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    """Text that is no escape of the shell's stays as it is."""
+    if escape["one"]:
+        return _ANSI_C_ONE.get(escape["one"], escape["one"])
+    if escape["octal"]:
+        return chr(int(escape["octal"], 8) & 0xFF)
+    code = int(escape["hex"] or escape["short"] or escape["long"], 16)
+    return chr(code) if code < 0x110000 else escape[0]

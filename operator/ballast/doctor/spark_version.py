@@ -13,7 +13,13 @@ from functools import cache
 from importlib.resources import files
 
 _NUMBER = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
-_IMAGE = re.compile(r"spark[^/:@]*?(?::|-)v?(\d+\.\d+(?:\.\d+)?)(?![\w.]*/)", re.ASCII | re.IGNORECASE)
+_TAG = re.compile(
+    r"^(?:py)?spark(?:-(?:py|python\d?|r|scala|java\d*|base|k8s|kubernetes|hadoop|aws|gcs|notebook))*:v?(\d+\.\d+(?:\.\d+)?)",
+    re.ASCII | re.IGNORECASE,
+)
+"""Of an image whose name is Spark's."""
+_NAMED = re.compile(r"(?:^|[-_.:])(?:py)?spark[-_]v?(\d+\.\d+(?:\.\d+)?)", re.ASCII | re.IGNORECASE)
+"""A name or tag such as spark-3.5.1, of any image."""
 _ARTIFACT = re.compile(r"org\.apache\.spark:[\w.-]+_2\.\d+:(\d+\.\d+\.\d+)", re.ASCII)
 
 
@@ -29,6 +35,8 @@ class SparkVersion:
 
 
 NEWEST = SparkVersion(4, 3)
+_LAST_MINOR = {2: 4, 3: 5, 4: 3}
+_FIRST_ON_KUBERNETES = SparkVersion(2, 3)
 
 
 def version_of(text: str, told_by: str = "") -> SparkVersion | None:
@@ -38,12 +46,15 @@ def version_of(text: str, told_by: str = "") -> SparkVersion | None:
 
 
 def version_of_image(image: str, told_by: str = "") -> SparkVersion | None:
-    """By its tag, if the image's name has "spark" in it: tags of other images number something else."""
-    name = image.rpartition("/")[2]
-    found = _IMAGE.search(name)
-    # Releases of an application are numbered like this, too; Spark has had 2, 3 and 4.
+    """By its tag, if the image's name is Spark's: tags of other images number releases of an application."""
+    name = image.partition("@")[0].rpartition("/")[2]
+    found = _NAMED.search(name) or _TAG.search(name)
     version = None if found is None else version_of(found[1], told_by)
-    return version if version is not None and 2 <= version.major <= NEWEST.major else None
+    return version if version is not None and _released(version) else None
+
+
+def _released(version: SparkVersion) -> bool:
+    return version >= _FIRST_ON_KUBERNETES and version.minor <= _LAST_MINOR.get(version.major, -1)
 
 
 def version_of_packages(packages: str, told_by: str = "") -> SparkVersion | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -145,15 +145,32 @@ class Submission:
 def properties(text: str) -> dict[str, str]:
     """As in spark-defaults.conf. Raises InvalidField for a line that is no setting."""
     found = {}
-    for number, raw in enumerate(text.replace("\\\n", "").splitlines(), start=1):
-        line = raw.strip()
-        if not line or line.startswith(("#", "!")):
-            continue
+    for number, line in _logical(text):
         setting = _PROPERTY.fullmatch(line)
         if setting is None:
             raise InvalidField(f"line {number}", line, "write a key and a value, such as spark.locality.wait 0s")
         found[setting[1]] = setting[2].strip()
     return found
+
+
+def _logical(text: str) -> Iterator[tuple[int, str]]:
+    """Lines joined where they end with a backslash, each by its first number. A comment goes on nowhere."""
+    begun, joined = 0, ""
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.lstrip()
+        if not begun and line.startswith(("#", "!")):
+            continue
+        joined += line
+        begun = begun or number
+        # A backslash before the last one makes that a character of the value.
+        if (len(joined) - len(joined.rstrip("\\"))) % 2:
+            joined = joined[:-1]
+            continue
+        if joined.strip():
+            yield begun, joined.strip()
+        begun, joined = 0, ""
+    if joined.strip():
+        yield begun, joined.strip()
 
 
 def labeled(conf: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -122,14 +122,18 @@ def _failures(app: Submission, expected: Expectations) -> Iterator[Finding]:
 def _idle_timeout(app: Submission, expected: Expectations) -> Iterator[Finding]:
     key = f"{_DYNAMIC}.executorIdleTimeout"
     if app.flag(f"{_DYNAMIC}.enabled") and app.seconds(key, "60s") <= expected.gate_timeout_seconds:
-        what = f"{key} is {app.conf[key]}, and an executor may be gated for {expected.gate_timeout_seconds:g}s."
+        what = (
+            f"{key} is {shown(app, key, '60s')}, and an executor may be gated for {expected.gate_timeout_seconds:g}s."
+        )
         yield found("IdleTimeoutBelowGate", app.source, what, settings={key: "60s"})
 
 
 def _registered_wait(app: Submission, expected: Expectations) -> Iterator[Finding]:
     key = "spark.scheduler.maxRegisteredResourcesWaitingTime"
     if app.seconds(key, "30s", unit="ms") <= expected.gate_timeout_seconds:
-        what = f"{key} is {app.conf[key]}, and an executor may be gated for {expected.gate_timeout_seconds:g}s."
+        what = (
+            f"{key} is {shown(app, key, '30s')}, and an executor may be gated for {expected.gate_timeout_seconds:g}s."
+        )
         yield found("RegisteredWaitBelowGate", app.source, what, settings={key: "30s"})
 
 

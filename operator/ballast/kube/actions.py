@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
 
 from ballast.fairness import in_turn
@@ -88,7 +89,7 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
     sent for any version of the pod: its author may change it faster than it can be read again, and would keep an
     uninstallation from its end.
     """
-    current = order.held
+    current, last = order.held, KubeError("", "")
     for left in reversed(range(_TRIES)):
         patch = release_patch(current, order.placement, levels)
         at_any_version = not left and patch.node_affinity is None
@@ -98,6 +99,7 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
         except NotFound:
             return Vanished()
         except (Conflict, Invalid, Unavailable) as error:
+            last = error
             fresh = _reread(client, order, patch) if _may_be_stale(error) else _refused(error)
             if isinstance(error, Invalid) and fresh == current:
                 # Its test can't have failed: something else refused it, as a webhook may without a cause.
@@ -110,6 +112,14 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
             return Refused(error.message, forbidden=right, unacceptable=not (error.of_server or right))
         else:
             return Released(patch.pin, patch.reason)
+    return _never_written(last)
+
+
+def _never_written(last: KubeError) -> Changed | Refused:
+    """`last`: the answer to the last patch of a pod that could be read after each."""
+    if last.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # So it is if a mutating webhook's own patch does not apply to the pod.
+        return Refused(last.message, unacceptable=True)
     return Changed("it changes faster than it can be patched")
 
 
@@ -169,16 +179,31 @@ def _release_in_turn(client: Client, orders: Sequence[Release], levels: Levels) 
 
 
 def release_bounded(
-    client: Client, bulkhead: Bulkhead, orders: Sequence[Release], levels: Levels
+    client: Client,
+    bulkhead: Bulkhead,
+    orders: Sequence[Release],
+    levels: Levels,
+    *,
+    late: MutableMapping[str, ReleaseOutcome] | None = None,
 ) -> list[ReleaseOutcome]:
-    """The same, without waiting for pods of namespaces about which the API server is slow."""
-    found = bulkhead.map(
-        lambda order: release_even_unplaced(client, order, levels),
-        orders,
-        key=lambda order: order.uid,
-        namespace=lambda order: order.namespace,
-    )
-    return [UnderWay() if outcome is None else outcome for outcome in found]
+    """The same, without waiting for pods of namespaces about which the API server is slow.
+
+    `late`: keeps answers, by uid, that came when nothing waited for them any more. The next call with the same pod
+    returns such an answer instead of sending its release again: a refusal counts, however long it takes.
+    """
+    answers: MutableMapping[str, ReleaseOutcome] = {} if late is None else late
+
+    def send(order: Release) -> ReleaseOutcome:
+        outcome = answers[order.uid] = release_even_unplaced(client, order, levels)
+        return outcome
+
+    found = {order.uid: answers.pop(order.uid) for order in orders if order.uid in answers}
+    unsent = [order for order in orders if order.uid not in found]
+    in_time = bulkhead.map(send, unsent, key=lambda order: order.uid, namespace=lambda order: order.namespace)
+    for order, outcome in zip(unsent, in_time, strict=True):
+        kept = answers.pop(order.uid, UnderWay())
+        found[order.uid] = kept if outcome is None else outcome
+    return [found[order.uid] for order in orders]
 
 
 def _may_be_stale(error: KubeError) -> bool:

@@ -106,13 +106,19 @@ def gate_switch(client: Client, name: str = SWITCH) -> JSON | None:
 
 
 def set_gate_switch(
-    client: Client, spec: Mapping[str, Any], *, status: ReadOnlyJSON | None = None, name: str = SWITCH
+    client: Client,
+    spec: Mapping[str, Any],
+    *,
+    status: ReadOnlyJSON | None = None,
+    name: str = SWITCH,
+    seen: JSON | None = None,
 ) -> JSON:
     """Make `spec` (gating, allNamespaces, namespaces) and, if given, `status` the switch's, creating it if need be.
 
-    Written only where something differs. Raises Conflict when another client wrote it at the same time.
+    Written only where something differs. Raises Conflict when another client has written it since it was read as
+    `seen`, from which these were worked out. It is read now if that is None.
     """
-    seen = gate_switch(client, name)
+    seen = seen or gate_switch(client, name)
     if seen is None:
         body = {
             "apiVersion": GATE_SWITCH.api_version,

@@ -106,6 +106,13 @@ class Pod:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    def opted_in(self, namespace: Mapping[str, str]) -> bool:
+        """By its own label or its namespace's, which is what the chart's admission policies go by.
+
+        `namespace`: labels of its namespace.
+        """
+        return names.TOPOLOGY in self.labels or namespace.get(names.GATE_CHOICE) == "enabled"
+
     @property
     def nominated(self) -> str | None:
         """The node that Ballast has nominated it to; None once it is bound."""

@@ -113,13 +113,17 @@ class Executor:
         return f"{self.namespace}/{self.name}"
 
     def about_to_be_bound(self, now: float) -> bool:
-        """Whether kube-scheduler is likely to give it a node next.
+        """Whether its scheduler is likely to give it a node next.
+
+        A scheduler that its pod names need not exist. Ballast places only executors of those that a policy names.
 
         Its pod may ask for something that no node has and that Ballast does not look at, or that does not exist: then
         kube-scheduler says that no node can take it, or does not even try. So it is likely only for a time.
         """
         waits = self.phase is Phase.PENDING and self.node is None and not self.gates
-        if not waits or self.room_kept or self.scheduler != KUBE_SCHEDULER or self.never_unschedulable:
+        placed = self.pinned_at is not None or self.nominated is not None
+        known = self.scheduler == KUBE_SCHEDULER or placed
+        if not waits or not known or self.room_kept or self.never_unschedulable:
             return False
         since = self.unschedulable_since
         if since is None and self.nominated is not None:

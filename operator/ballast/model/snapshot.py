@@ -209,5 +209,7 @@ class Snapshot:
     contended: bool = False
     """Pods of others wait for room, and may take what becomes free before an executor is bound."""
     closed_namespaces: Mapping[str, str] = field(default_factory=dict)
-    """Namespaces in which moves could lately not be created, and why."""
+    """Namespaces in which no move is suggested: it could lately not be created, or they are ungated; and why."""
+    ungated_namespaces: Mapping[str, str] = field(default_factory=dict)
+    """Those in which executors are not gated for now although they opted in, and why."""
     metrics: MetricsHealth = field(default_factory=MetricsHealth)

@@ -84,6 +84,9 @@ class _View:
         wrong = self._misdescribed(executor)
         if wrong:
             return Reason.MISDESCRIBED, wrong
+        ungated = self.others.ungated_namespaces.get(executor.namespace)
+        if ungated is not None:
+            return Reason.NOT_ENFORCED, f"its replacement would not be gated: {ungated}"
         return self.candidates.objection(executor)
 
     def _misdescribed(self, executor: Executor) -> str:

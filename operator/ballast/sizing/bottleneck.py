@@ -88,7 +88,11 @@ def _remote_rate(facts: Facts, parallelism: int) -> Iterator[Bottleneck]:
 
 def _collections(facts: Facts) -> Iterator[Bottleneck]:
     if facts.gc is not None:
-        bad = [check for check in gc_checks(facts.gc)[:2] if check.healthy is False and "System.gc" not in check.remedy]
+        bad = [
+            check
+            for check in gc_checks(facts.gc)[:2]
+            if check.healthy is False and "spark.executor.memory" in check.remedy
+        ]
         if bad:
             yield Bottleneck(Resource.MEMORY, "executors", bad[0].evidence, Origin.MEASURED, remedy=bad[0].remedy)
 
@@ -261,12 +265,12 @@ def _measured_stages(log: EventLog) -> Iterator[StageCheck]:
     names: dict[str, list[int]] = {}
     for index, stage in enumerate(log.stages):
         names.setdefault(stage.name or f"stage {stage.number}", []).append(index)
-    cores = max(log.peak[1], 1)
+    slots = max(log.slots, 1)
     for name, indices in names.items():
         runs = [log.stages[index] for index in indices]
         tasks = [task for run in runs for task in run.tasks]
         span = math.fsum(run.end_seconds - run.start_seconds for run in runs)
-        busy = math.fsum(task.seconds for task in tasks) / (cores * span) if span > 0.0 else 1.0
+        busy = math.fsum(task.seconds for task in tasks) / (slots * span) if span > 0.0 else 1.0
         seconds = sorted(task.seconds for task in tasks)
         per_run = max(1, round(len(tasks) / len(runs)))
         typical = median(seconds)

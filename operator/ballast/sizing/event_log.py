@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ _PYTHON = re.compile(
     r"|TransformWithStateIn(?:Pandas|PySpark)"
 )
 """Operators in which Python workers compute: those of org.apache.spark.sql.execution.python from Spark 3.3 to 4.3."""
+_COUNT = re.compile(r"\d{1,6}", re.ASCII)
 _JAVA = re.compile(r"^(?:1\.)?(\d{1,4})(?!\d)")
 
 
@@ -89,6 +90,20 @@ class EventLog:
     events: int = 0
     passed_over: int = 0
     """Lines that are no whole event, as the last one of an application that still runs."""
+    resource_profiles: int = 1
+    """Kinds of executors: with several, a task runs on executors of its kind only."""
+
+    @property
+    def task_cpus(self) -> int:
+        """Cores that each task keeps."""
+        text = self.settings.get("spark.task.cpus", "1").strip()
+        return max(int(text), 1) if _COUNT.fullmatch(text) else 1
+
+    @property
+    def slots(self) -> int:
+        """The most tasks that ran, or could run, at once."""
+        cpus = self.task_cpus
+        return max((slots for *_, slots in self._steps(lambda each: each.cores // cpus)), default=0)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -107,14 +122,16 @@ class EventLog:
         seconds = math.fsum(length for length, _ in spans)
         return math.fsum(length * cores for length, cores in spans) / seconds if seconds > 0.0 else float(self.peak[1])
 
-    def _steps(self) -> list[tuple[float, int, int]]:
+    def _steps(
+        self, amount_of: Callable[[ExecutorSpan], int] = lambda each: each.cores
+    ) -> list[tuple[float, int, int]]:
         """Times at which executors came or went, with how many and how many cores are there from then on."""
         changes: dict[float, tuple[int, int]] = {}
         for each in self.executors:
             ended = self.end_seconds if each.removed_seconds is None else each.removed_seconds
             for at, sign in ((each.added_seconds, 1), (max(ended, each.added_seconds), -1)):
                 count, cores = changes.get(at, (0, 0))
-                changes[at] = (count + sign, cores + sign * each.cores)
+                changes[at] = (count + sign, cores + sign * amount_of(each))
         steps, count, cores = [], 0, 0
         for at, (more, more_cores) in sorted(changes.items()):
             count, cores = count + more, cores + more_cores
@@ -144,12 +161,15 @@ class _Reader:
     settings: dict[str, str] = field(default_factory=dict)
     java: int | None = None
     executors: dict[str, ExecutorSpan] = field(default_factory=dict)
+    earlier: list[ExecutorSpan] = field(default_factory=list)
+    """Of executors whose names were given again."""
     events: int = 0
     passed_over: int = 0
     stages: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     tasks: dict[int, list[Task]] = field(default_factory=dict)
     python: bool = False
     failed: int = 0
+    profiles: set[str] = field(default_factory=set)
 
     def event(self, event: Mapping[str, Any]) -> None:
         match event.get("Event"):
@@ -172,9 +192,12 @@ class _Reader:
                 self.python = self.python or bool(_PYTHON.search(str(event.get("physicalPlanDescription", ""))))
 
     def _added(self, event: Mapping[str, Any]) -> None:
+        self.profiles.add(str(event["Executor Info"].get("Resource Profile Id", 0)))
         name, cores = str(event["Executor ID"]), max(0, int(amount(event["Executor Info"]["Total Cores"])))
         # A trimmed log may lack the time: then the executor counts from the application's start.
         at = amount(event["Timestamp"]) / 1000.0 if "Timestamp" in event else self.start or 0.0
+        if (before := self.executors.get(name)) is not None:
+            self.earlier.append(before if before.removed_seconds is not None else replace(before, removed_seconds=at))
         self.executors[name] = ExecutorSpan(name, cores, at)
 
     def _removed(self, event: Mapping[str, Any]) -> None:
@@ -236,12 +259,13 @@ def read(lines: Iterable[str], name: str) -> EventLog:
         end_seconds=reader.last if reader.end is None else reader.end,
         settings=reader.settings,
         java=reader.java,
-        executors=_workers(reader.executors.values()),
+        executors=_workers([*reader.earlier, *reader.executors.values()]),
         stages=stages,
         python=reader.python,
         failed_tasks=reader.failed,
         events=reader.events,
         passed_over=reader.passed_over,
+        resource_profiles=max(len(reader.profiles), 1),
     )
 
 

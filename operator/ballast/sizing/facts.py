@@ -39,11 +39,14 @@ UNITS: Mapping[str, str] = {
     "steadyOldBytes": "B",
     "occupiedBytes": "B",
     "executorOverhead": "B",
+    "overheadFactor": "",
     "java": "",
 }
 """The inputs by name, as the table of variables and `--set` call them."""
 _MEMORY = re.compile(r"^(\d+)([bkmgt]?)b?$", re.IGNORECASE)
 _MEMORY_UNITS = {"b": 1, "k": 1024, "": 1024**2, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_TIME = re.compile(r"^(\d+)\s*(us|ms|s|m|min|h|d|)$", re.IGNORECASE)
+_TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _WHAT_IF = re.compile(r"^(?P<factor>\d+(?:\.\d+)?)x$")
 
 
@@ -234,8 +237,10 @@ def _from_log(log: EventLog, progress: Progress | None) -> Iterator[tuple[str, V
     reading = [group for group in by_batch if group[1] > 0.0]
     if reading:
         seconds, records = [each[0] for each in reading], [each[1] for each in reading]
-        told = f"{source}: run time ÷ records of {len(reading)} steps"
-        yield "recordSeconds", measured_ratio(seconds, records, "s", told)
+        # A task keeps spark.task.cpus cores: what is counted are seconds of a core.
+        cpus = "" if log.task_cpus == 1 else f" × {log.task_cpus} (spark.task.cpus)"
+        told = f"{source}: run time{cpus} ÷ records of {len(reading)} steps"
+        yield "recordSeconds", measured_ratio([each * log.task_cpus for each in seconds], records, "s", told)
         sized = [each for each in reading if each[2] > 0.0]
         if sized:
             told = f"{source}: bytes ÷ records of {len(sized)} steps"
@@ -249,10 +254,15 @@ def _overhead(settings: Mapping[str, str], memory: float | None, source: str) ->
     if size is not None:
         yield "executorOverhead", declared(size, "B", f"{name} in the {source}")
         return
-    name = "spark.executor.memoryOverheadFactor"
-    factor = _ratio(settings.get(name, ""))
-    if factor is not None and memory is not None:
-        yield "executorOverhead", declared(factor * memory, "B", f"{name} in the {source}")
+    # Spark prefers the first. In cluster mode it writes the second itself.
+    for name in ("spark.executor.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor"):
+        factor = _ratio(settings.get(name, ""))
+        if factor is None:
+            continue
+        yield "overheadFactor", declared(factor, "", f"{name} in the {source}")
+        if memory is not None:
+            yield "executorOverhead", declared(factor * memory, "B", f"{name} in the {source}")
+        return
 
 
 def _ratio(text: str) -> float | None:
@@ -300,6 +310,13 @@ def spark_memory(text: str) -> float | None:
     found = _MEMORY.match(text.strip())
     size = float(found[1]) * _MEMORY_UNITS[found[2].lower()] if found else LARGEST
     return size if size < LARGEST else None
+
+
+def spark_seconds(text: str) -> float | None:
+    """Spark's way to write a time: `120s`, `2min`; a bare number is seconds. None if it is none."""
+    found = _TIME.match(text.strip())
+    seconds = float(found[1]) * _TIME_UNITS[found[2].lower()] if found else LARGEST
+    return seconds if seconds < LARGEST else None
 
 
 def _changed(known: dict[str, Value], what_if: Mapping[str, str]) -> dict[str, Value]:

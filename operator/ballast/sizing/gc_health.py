@@ -68,6 +68,12 @@ def _full(log: GcLog) -> Check:
     longest = max(each.seconds for each in full)
     asked = sum("System.gc" in each.cause for each in full)
     evidence = f"{len(full)} in the log, the longest {longest * 1000.0:.3g} ms"
+    metadata = sum("Metadata GC Threshold" in each.cause for each in full)
+    if metadata and metadata + asked == len(full):
+        of_code = f", {asked} by System.gc()" if asked else ""
+        evidence = f"{evidence}, {metadata} because metaspace grew{of_code}"
+        remedy = "set -XX:MetaspaceSize above what classes take: Java collects each time metaspace grows past it"
+        return Check("no full collections", healthy=False, evidence=evidence, remedy=remedy)
     if asked == len(full):
         remedy = "the code calls System.gc(): raise spark.cleaner.periodicGC.interval, or find the call"
         return Check("no full collections", healthy=False, evidence=f"{evidence}, all by System.gc()", remedy=remedy)

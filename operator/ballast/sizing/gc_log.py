@@ -21,7 +21,7 @@ from ballast.sizing.amount import amount
 _LONGEST_LINE_CHARACTERS = 4096
 """Characters: what is longer is no line of a JVM, and patterns would take minutes for it."""
 _UNITS = {"B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-_OF_KUBECTL = re.compile(r"^(?:\[pod/[^\]]*\] ?)?(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)\d*Z )?")
+_OF_KUBECTL = re.compile(r"^(?:\[(?P<pod>pod/[^\]]*)\] ?)?(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)\d*Z )?")
 """What `kubectl logs` writes before each line, with --prefix and --timestamps."""
 _DECORATED = re.compile(r"^((?:\[[^\]]*\])+) ?(.*)$")
 _SECONDS = re.compile(r"\[(\d+(?:[.,]\d+)?)s\]")
@@ -53,12 +53,14 @@ _UPGRADED = re.compile(rf"{_ID}Degenerated GC upgrading to Full GC$")
 _STALL = re.compile(rf"^(?:GC\(\d+\) )?(?:[YyOo]: )?(?P<kind>Allocation|Relocation) Stall \((?P<thread>.*)\) {_MILLIS}")
 _OUT_OF_MEMORY = re.compile(r"^Out Of Memory \(")
 _REGIONS = re.compile(_ID + r"(?P<kind>Survivor|Old|Humongous) regions: \d+->(?P<after>\d+)(?:\((?P<most>\d+)\))?$")
-_OLD_SPACE = re.compile(_ID + r"(?:ParOldGen|PSOldGen|Tenured): \d+K\(\d+K\)->(?P<after>\d+)(?P<after_unit>K)\(\d+K\)")
-"""Parallel and Serial."""
+_OLD_SPACE = re.compile(
+    _ID + r"(?:ParOldGen|PSOldGen|Tenured): \d+K(?:\(\d+K\))?->(?P<after>\d+)(?P<after_unit>K)\(\d+K\)"
+)
+"""Parallel and Serial. Java 11 writes no capacity before the arrow."""
 _EXHAUSTED = re.compile(r"To-space exhausted|Evacuation Failure(?!: Pinned\))|concurrent mode failure", re.IGNORECASE)
 """`Pinned` alone tells no lack of room: native code held a region (Java 22 and later, also in an empty heap)."""
 _SIZE = re.compile(
-    r"^(?:GC\(\d+\) )?(?P<name>Heap Region Size|Heap Max Capacity|Max Capacity): (?P<size>\d+)(?P<unit>[BKMGT])\b"
+    r"^(?:GC\(\d+\) )?(?P<name>Heap [Rr]egion [Ss]ize|Heap Max Capacity|Max Capacity): (?P<size>\d+)(?P<unit>[BKMGT])\b"
 )
 _VERSION = re.compile(r"^Version: (\d{1,4})(?!\d)")
 _USING = re.compile(r"^(?:Using|Initializing) (?:The )?(G1|Z Garbage Collector|Parallel|Serial|Shenandoah|Epsilon)")
@@ -136,6 +138,8 @@ _JAVA_8 = re.compile(
 )
 _APART_SHARE = 0.1
 """Of the time, that must lie between collections for what is allocated there to stand for the whole."""
+_OUT_OF_ORDER_SECONDS = 2.0
+"""Threads of one JVM write within less."""
 _RARE_SHARE = 0.01
 """Lines that are not understood, from which on health is unknown."""
 
@@ -202,6 +206,8 @@ class GcLog:
     passed_over: int = 0
     """Of these, not understood."""
     first_passed_over: str = ""
+    region_size_missing: bool = False
+    """G1: it shows regions, but not how large one is, which only the log's beginning tells."""
 
     @property
     def understood(self) -> bool:
@@ -281,7 +287,11 @@ class _Reader:
     upgraded: set[int] = field(default_factory=set)
     stalls: list[float] = field(default_factory=list)
     out_of_memory: int = 0
-    failed: int = 0
+    failed: set[int | str] = field(default_factory=set)
+    """Collections by their number."""
+    pods: set[str] = field(default_factory=set)
+    starts: int = 0
+    fell_back: bool = False
     survivors: list[tuple[int, int]] = field(default_factory=list)
     old_spaces: list[float] = field(default_factory=list)
     collected: list[float] = field(default_factory=list)
@@ -304,9 +314,13 @@ class _Reader:
         tags = _TAGS.search(decorated[1])
         words = frozenset(tags[1].split(",")) if tags else frozenset()
         message = decorated[2]
-        if ("gc" not in words) if tags else not (message.startswith("GC(") or _KNOWN.match(message)):
+        # What stands last may be the name of a host, too.
+        of_gc = message.startswith("GC(") or _USING.match(message)
+        if "gc" not in words and not of_gc and (tags or not _KNOWN.match(message)):
             return
         self.lines += 1
+        if prefix and prefix["pod"]:
+            self.pods.add(prefix["pod"])
         try:
             at = _moment(decorated[1], prefix["time"] if prefix else None)
             understood = self._message(at, message) or bool(words & _DETAILS) or bool(_KNOWN.match(message))
@@ -321,6 +335,7 @@ class _Reader:
             self.timeless += 1
             return False
         self.first = at if self.first is None else self.first
+        self.fell_back = self.fell_back or at < self.last - _OUT_OF_ORDER_SECONDS
         self.last = max(self.last, at)
         if (number := re.match(_ID, message)) is not None:
             self.began.setdefault(int(number["id"]), at)
@@ -345,7 +360,8 @@ class _Reader:
         elif _OUT_OF_MEMORY.match(message):
             self.out_of_memory += 1
         elif _EXHAUSTED.search(message) and "Pause" not in message:
-            self.failed += 1
+            number = re.match(_ID, message)
+            self.failed.add(int(number["id"]) if number else f"line {self.lines}")
         else:
             return False
         return True
@@ -360,7 +376,8 @@ class _Reader:
             generation = Generation.YOUNG
         before, after, heap = _bytes(found, "before"), _bytes(found, "after"), _bytes(found, "heap")
         pause = Pause(at, _millis(found) / 1000.0, generation, what, before, after)
-        self.failed += bool(_EXHAUSTED.search(what))
+        if _EXHAUSTED.search(what):
+            self.failed.add(int(found["id"]))
         if heap is not None:
             self.grown_heap = max(heap, self.grown_heap or 0.0)
         self.pauses.append(pause)
@@ -407,13 +424,14 @@ class _Reader:
     def _header(self, message: str) -> bool:
         if size := _SIZE.match(message):
             known = amount(float(size["size"]) * _UNITS[size["unit"]])
-            if size["name"] == "Heap Region Size":
+            if size["name"].endswith("ize"):  # Java 11 writes it in lower case
                 self.region = known
             else:
                 self.heap = known
         elif version := _VERSION.match(message):
             self.java = int(version[1])
         elif using := _USING.match(message):
+            self.starts += message.startswith("Using")
             self.collector = "ZGC" if using[1].startswith("Z ") else using[1]
         else:
             return False
@@ -428,6 +446,10 @@ def read(lines: Iterable[str], name: str) -> GcLog:
     collector = reader.collector or reader.trace
     if reader.first is None or not (reader.pauses or reader.cycles or reader.cleaned or collector):
         raise InvalidField("--gc-log", name, _what_is_wrong(reader))
+    if len(reader.pods) > 1 or reader.starts > 1 or reader.fell_back:
+        raise InvalidField(
+            "--gc-log", name, "it holds logs of several JVMs, or parts out of order: give that of one JVM"
+        )
     cycles = sorted([*reader.cycles, *reader.cleaned.values()], key=lambda each: each.at_seconds)
     whole = [each.after_bytes for each in cycles if collector == "Shenandoah" and each.generation is Generation.OLD]
     return GcLog(
@@ -439,13 +461,14 @@ def read(lines: Iterable[str], name: str) -> GcLog:
         cycles=tuple(cycles),
         stalls_seconds=tuple(reader.stalls),
         out_of_memory=reader.out_of_memory,
-        failed_evacuations=reader.failed,
+        failed_evacuations=len(reader.failed),
         survivors=tuple(reader.survivors),
         old_bytes=tuple(reader.old_spaces or [*reader.collected, *(each for each in whole if each is not None)]),
         generational=reader.generational or collector not in ("ZGC", "Shenandoah"),
         lines=reader.lines,
         passed_over=reader.passed_over,
         first_passed_over=reader.first_passed_over,
+        region_size_missing=bool(reader.regions) and reader.region is None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 
@@ -41,15 +42,16 @@ def new_generation(allocation_bytes_per_second: float) -> float:
     return eden * (SURVIVOR_RATIO + 2) / SURVIVOR_RATIO
 
 
-def overhead_bytes(heap_bytes: float, *, python: bool) -> float:
-    ratio = PYTHON_OVERHEAD_RATIO if python else OVERHEAD_RATIO
-    return max(ratio * heap_bytes, LEAST_OVERHEAD_BYTES)
+def overhead_bytes(heap_bytes: float, *, python: bool, own_bytes: float = 0.0, own_ratio: float = 0.0) -> float:
+    """No less than the user's own, in bytes or in parts of the heap."""
+    ratio = max(PYTHON_OVERHEAD_RATIO if python else OVERHEAD_RATIO, own_ratio)
+    return max(ratio * heap_bytes, LEAST_OVERHEAD_BYTES, own_bytes)
 
 
-def heap_within(container_bytes: float, *, python: bool) -> float:
+def heap_within(container_bytes: float, *, python: bool, own_bytes: float = 0.0, own_ratio: float = 0.0) -> float:
     """The heap whose container, overhead included, fits."""
-    ratio = PYTHON_OVERHEAD_RATIO if python else OVERHEAD_RATIO
-    return max(min(container_bytes / (1.0 + ratio), container_bytes - LEAST_OVERHEAD_BYTES), 0.0)
+    ratio = max(PYTHON_OVERHEAD_RATIO if python else OVERHEAD_RATIO, own_ratio)
+    return max(min(container_bytes / (1.0 + ratio), container_bytes - max(LEAST_OVERHEAD_BYTES, own_bytes)), 0.0)
 
 
 def heap_warnings(heap_bytes: float, collector: Collector) -> Iterator[str]:
@@ -85,12 +87,33 @@ def collector_for(*, java: int, heap_bytes: float, latency: bool) -> Collector:
     return Collector.G1
 
 
-def jvm_options(collector: Collector, *, java: int) -> tuple[str, ...]:
-    """For spark.executor.extraJavaOptions. Spark sets -Xms and -Xmx itself, both to spark.executor.memory."""
-    return tuple(_options(collector, java))
+UNIFIED_LOGGING_SINCE = 9
+_OPTION = re.compile(r"""(?:[^\s"']|"(?:\\.|[^"])*"|'[^']*')+""")
+_DECIDED = re.compile(
+    r"-XX:[+-](?:Use\w+GC|ZGenerational|ParallelRefProcEnabled|ExitOnOutOfMemoryError)|-XX:(?:MaxGCPauseMillis|SurvivorRatio)="
+)
+_OF_SPARK = re.compile(
+    r"-XX:\+IgnoreUnrecognizedVMOptions|-Djava\.net\.preferIPv6Addresses=|-Djdk\.reflect\.useDirectMethodHandle="
+    r"|-Dio\.netty\.(?:tryReflectionSetAccessible|allocator\.type|handler\.ssl\.defaultEndpointVerificationAlgorithm)="
+    r"|--add-modules=jdk\.incubator\.vector|--enable-native-access=ALL-UNNAMED"
+    r"|--add-opens=java\.base/(?:java\.(?:lang|io|net|nio|util)\b|jdk\.internal\.ref|sun\.(?:nio|security|util)\.)"
+    r"|--add-opens=java\.security\.jgss/"
+)
+"""Spark adds these itself, so that an event log has them."""
+_LOGS_GC = re.compile(r"-Xlog(?::(?:gc|safepoint|all)|$)|-Xloggc:|-verbose:gc")
 
 
-def _options(collector: Collector, java: int) -> Iterator[str]:
+def jvm_options(collector: Collector, *, java: int, own: str = "") -> tuple[str, ...]:
+    """For spark.executor.extraJavaOptions. Spark sets -Xms and -Xmx itself, both to spark.executor.memory.
+
+    Of the user's `own` options those are kept that are not decided here.
+    """
+    given = [each for each in _OPTION.findall(own) if not _DECIDED.match(each) and not _OF_SPARK.match(each)]
+    logs = any(_LOGS_GC.match(each) for each in given)
+    return (*given, *_options(collector, java, logs=logs))
+
+
+def _options(collector: Collector, java: int, *, logs: bool) -> Iterator[str]:
     if collector is Collector.ZGC:
         yield "-XX:+UseZGC"
         if java < GENERATIONAL_ZGC_DEFAULT:
@@ -101,8 +124,8 @@ def _options(collector: Collector, java: int) -> Iterator[str]:
         yield f"-XX:SurvivorRatio={SURVIVOR_RATIO}"
         yield "-XX:+ParallelRefProcEnabled"
     yield "-XX:+ExitOnOutOfMemoryError"
-    yield "-Djava.net.preferIPv4Stack=true"
-    yield "-Xlog:gc*,safepoint:file=/tmp/gc-%p.log:time,uptime,level,tags:filecount=10,filesize=1m"
+    if java >= UNIFIED_LOGGING_SINCE and not logs:
+        yield "-Xlog:gc*,safepoint:file=/tmp/gc-%p.log:time,uptime,level,tags:filecount=10,filesize=1m"
 
 
 # How many executors, cores, source tasks, state tasks and buffers.

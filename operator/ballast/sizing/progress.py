@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ballast.errors import InvalidField
@@ -31,7 +31,12 @@ class Batch:
     arriving_per_second: float | None = None
     """Rows per second that arrived since the batch before."""
     behind_rows: float | None = None
-    """Rows that wait in the source after the batch, of the partition that lags most; Kafka tells it."""
+    """Rows that wait in the source after the batch, of the partition that lags most; Kafka tells it.
+
+    None where each batch took all there was, as without maxOffsetsPerTrigger: then it is 0 whatever arrives meanwhile.
+    """
+    read_all: bool = False
+    """It read as far as the source had come when it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,10 @@ def read(lines: Iterable[str], name: str) -> Progress:
     longest = max(warm, key=lambda each: math.fsum(batch.seconds for batch in warm[each]), default="")
     if not warm.get(longest):
         raise InvalidField("--progress", name, f"no batch with rows after the first one of a run: {_REMEDY}")
-    return Progress(longest, tuple(warm[longest]))
+    batches = warm[longest]
+    if all(each.read_all and not each.behind_rows for each in batches):
+        batches = [replace(each, behind_rows=None) for each in batches]
+    return Progress(longest, tuple(batches))
 
 
 def _without_first(batches: Sequence[tuple[str, Batch]]) -> list[Batch]:
@@ -103,6 +111,7 @@ def _batch(line: str, at: str) -> tuple[str, str, Batch]:
                 bookkeeping_seconds=sum(_number(durations.get(part, 0)) for part in _BOOKKEEPING) / 1000.0,
                 arriving_per_second=_sum([source.get("inputRowsPerSecond") for source in sources]),
                 behind_rows=_largest(_behind(sources)),
+                read_all=any(map(_read_all, sources)) and all(map(_read_all, sources)),
             ),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -114,6 +123,11 @@ def _behind(sources: Sequence[Mapping[str, Any]]) -> Iterator[float]:
         behind = (source.get("metrics") or {}).get("maxOffsetsBehindLatest")
         if behind is not None:
             yield _number(behind)
+
+
+def _read_all(source: Mapping[str, Any]) -> bool:
+    end = source.get("endOffset")
+    return end is not None and end == source.get("latestOffset")
 
 
 def _sum(parts: Sequence[Any]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +14,12 @@ from ballast.errors import InvalidField
 from ballast.sizing.batch_regimes import COMFORT_RATIO, CannotTell, Choice, kafka_batch
 from ballast.sizing.bottleneck import Bottleneck, Resource, StageCheck, bottleneck, first_rule
 from ballast.sizing.event_log import EventLog, StageRun
-from ballast.sizing.facts import Facts, measured_inputs, stages, what_was_read
+from ballast.sizing.facts import Facts, measured_inputs, spark_seconds, stages, what_was_read
 from ballast.sizing.gc_health import Check, gc_checks
 from ballast.sizing.littles_law import bounds
 from ballast.sizing.memory import (
     MIB,
+    UNIFIED_LOGGING_SINCE,
     Collector,
     collector_for,
     heap_warnings,
@@ -45,12 +47,14 @@ class Prediction:
 
 
 def predict(log: EventLog, cores: int) -> Prediction:
-    """The run time with `cores` task slots in all.
+    """The run time with `cores` in all, of which each task keeps spark.task.cpus.
 
     Stages start as in the log: after their parents, and after stages that had ended before they began. Tasks take as
     long as they did, which holds while executors don't compete for disk, network or memory.
     """
-    tasks = _replayed(log.stages, cores)
+    measured = log.peak[1]
+    slots = cores * log.slots // measured if measured else cores // log.task_cpus
+    tasks = _replayed(log.stages, max(slots, 1))
     longest = _replayed(log.stages, max(len(log.tasks), 1))
     idle = max(log.seconds - log.busy_seconds, 0.0)
     return Prediction(cores, idle + tasks, idle, idle + longest)
@@ -79,6 +83,10 @@ def _replayed(stages: Sequence[StageRun], cores: int) -> float:
 
 _NETWORK_TIMEOUT_SECONDS = 120.0
 """Spark's default of spark.network.timeout."""
+_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
+_DEFAULT_JAVA_OPTIONS = "spark.executor.defaultJavaOptions"
+_COLLECTOR_OPTION = re.compile(r"-XX:\+Use(\w+?)GC\b", re.ASCII)
+_CALLED = {"Z": "ZGC", "ParallelOld": "Parallel", "ConcMarkSweep": "CMS"}
 _TIMES_SLOWEST = 3.0
 _STEADY_SHARE = 0.9
 """Of the most cores, that must be there on average for the executors to count as steady."""
@@ -116,7 +124,7 @@ def recommend(facts: Facts) -> Recommendation:
     cores = made.whole("parallelism")
     limit = bottleneck(facts, parallelism=cores)
     collector = _collector(facts, made)
-    options = jvm_options(collector, java=made.whole("java", 17))
+    options = jvm_options(collector, java=made.whole("java", 17), own=_settings(facts).get(_JAVA_OPTIONS, ""))
     run_times = _run_times(facts)
     return Recommendation(
         goal=facts.goal,
@@ -135,10 +143,15 @@ def recommend(facts: Facts) -> Recommendation:
     )
 
 
+def _settings(facts: Facts) -> Mapping[str, str]:
+    """Of the measured application."""
+    return facts.log.settings if facts.log is not None else {}
+
+
 def _before(facts: Facts) -> Mapping[str, str]:
     heap = facts.gc.heap_bytes if facts.gc is not None else None
     seen = {} if heap is None else {"spark.executor.memory": f"{math.floor(heap / MIB)}m"}
-    return {**seen, **(facts.log.settings if facts.log is not None else {})}
+    return {**seen, **_settings(facts)}
 
 
 def _collector(facts: Facts, made: Table) -> Collector:
@@ -147,7 +160,7 @@ def _collector(facts: Facts, made: Table) -> Collector:
 
 
 def _run_times(facts: Facts) -> tuple[Prediction, ...]:
-    if facts.log is None or facts.progress is not None or not facts.log.peak[1]:
+    if facts.log is None or facts.progress is not None or not facts.log.peak[1] or facts.log.resource_profiles > 1:
         return ()
     cores = facts.log.peak[1]
     return tuple(predict(facts.log, count) for count in sorted({max(cores // 2, 1), cores, cores * 2}))
@@ -165,9 +178,10 @@ def _spark_conf(facts: Facts, made: Table, options: tuple[str, ...]) -> Iterator
     if known:
         yield "spark.sql.shuffle.partitions", str(_shuffle_partitions(facts, made))
     slowest = _slowest_seconds(facts, made)
-    if _TIMES_SLOWEST * slowest > _NETWORK_TIMEOUT_SECONDS:
+    timeout = spark_seconds(_settings(facts).get("spark.network.timeout", ""))
+    if _TIMES_SLOWEST * slowest > (timeout or _NETWORK_TIMEOUT_SECONDS):
         yield "spark.network.timeout", f"{math.ceil(_TIMES_SLOWEST * slowest)}s"
-    yield "spark.executor.extraJavaOptions", " ".join(options)
+    yield _JAVA_OPTIONS, " ".join(options)
 
 
 def _executors_known(made: Table) -> bool:
@@ -177,7 +191,12 @@ def _executors_known(made: Table) -> bool:
 def _shuffle_partitions(facts: Facts, made: Table) -> int:
     """One per core for a stream: tasks of a batch are short. For a batch job pendingRatio waves, against stragglers."""
     streaming = facts.log is None or facts.progress is not None
-    return made.whole("parallelism") if streaming else made.whole("maxPending")
+    return _slots(facts, made.whole("parallelism") if streaming else made.whole("maxPending"))
+
+
+def _slots(facts: Facts, cores: int) -> int:
+    """Tasks that run on so many cores at once."""
+    return max(cores // (facts.log.task_cpus if facts.log is not None else 1), 1)
 
 
 def _slowest_seconds(facts: Facts, made: Table) -> float:
@@ -199,8 +218,9 @@ def _source_options(facts: Facts, made: Table) -> Iterator[tuple[str, str]]:
         yield "kafka.max.partition.fetch.bytes", str(math.ceil(fetch))
         yield "kafka.receive.buffer.bytes", f"{socket:.0f}"
     partitions = made.amount("partitions")
-    if partitions is not None and _executors_known(made) and made.whole("parallelism") > partitions:
-        yield "minPartitions", str(made.whole("parallelism"))
+    slots = _slots(facts, made.whole("parallelism"))
+    if partitions is not None and _executors_known(made) and slots > partitions:
+        yield "minPartitions", str(slots)
 
 
 def _warnings(facts: Facts, made: Table, collector: Collector) -> Iterator[str]:
@@ -216,6 +236,11 @@ def _warnings(facts: Facts, made: Table, collector: Collector) -> Iterator[str]:
     yield from _about_what_was_read(facts, made, collector)
     if facts.log is not None and facts.log.failed_tasks:
         yield f"{facts.log.failed_tasks} tasks failed: their time is not counted, and retries slow the job down."
+    if made.whole("java", 17) < UNIFIED_LOGGING_SINCE:
+        yield (
+            "Java 8 writes GC logs in a form that is not read: to size the heap by what it keeps, run executors on "
+            "Java 17 or later."
+        )
     if made.whole("java", 17) < 21 and facts.goal is Goal.LATENCY:
         yield "Java below 21 has no generational ZGC: for latency, run executors on Java 21 or later."
 
@@ -224,17 +249,24 @@ def _about_what_was_read(facts: Facts, made: Table, collector: Collector) -> Ite
     gc, log = facts.gc, facts.log
     if gc is not None and gc.steady_old_bytes is None and "heapBytes" not in made.variables:
         occupied = "" if gc.occupied_bytes is None else f" {gc.occupied_bytes / MIB:.0f} MiB are occupied after them."
-        yield (
-            "No heap is proposed: the GC log doesn't show how full the old generation is after collections."
-            f"{occupied} Write it with -Xlog:gc*, which has the tag gc+heap."
-        )
+        if gc.region_size_missing:
+            yield (
+                f"No heap is proposed: the GC log lacks its beginning, which has the size of a region.{occupied} Give "
+                "the log from the start of the JVM: with rotation, its oldest file, too."
+            )
+        else:
+            yield (
+                "No heap is proposed: the GC log doesn't show how full the old generation is after collections."
+                f"{occupied} Write it with -Xlog:gc*, which has the tag gc+heap."
+            )
     if gc is not None and not gc.understood and gc.passed_over:
         told = f"{gc.passed_over} of {gc.lines} lines of the GC log are not understood"
         yield f"{told}, such as {gc.first_passed_over!r}: whether the collector is healthy is not known."
-    if gc is not None and gc.collector is not None and gc.collector != collector.value:
+    yield from _about_collector(facts, collector)
+    if log is not None and log.resource_profiles > 1:
         yield (
-            f"spark.executor.extraJavaOptions changes the collector from {gc.collector} to {collector.value}: leave "
-            "these options out to keep it."
+            f"its executors have {log.resource_profiles} resource profiles, and each task runs on executors of its "
+            "profile alone: no run time is predicted."
         )
     if log is not None and log.mean_cores < _STEADY_SHARE * log.peak[1]:
         yield (
@@ -243,12 +275,35 @@ def _about_what_was_read(facts: Facts, made: Table, collector: Collector) -> Ite
         )
 
 
+def _about_collector(facts: Facts, collector: Collector) -> Iterator[str]:
+    """Java doesn't start with two collectors, and Spark passes on its default options, too."""
+    settings = _settings(facts)
+    default = _collector_in(settings.get(_DEFAULT_JAVA_OPTIONS, ""))
+    told = facts.gc.collector if facts.gc is not None else None
+    now = told or _collector_in(settings.get(_JAVA_OPTIONS, "")) or default
+    if now is not None and now != collector.value:
+        yield (
+            f"{_JAVA_OPTIONS} changes the collector from {now} to {collector.value}: leave these options out to keep "
+            "it."
+        )
+    if default is not None and default != collector.value:
+        yield (
+            f"{_DEFAULT_JAVA_OPTIONS} chooses {default}, and Java does not start with two collectors: remove it there "
+            f"before you choose {collector.value}."
+        )
+
+
+def _collector_in(options: str) -> str | None:
+    found = _COLLECTOR_OPTION.findall(options)
+    return _CALLED.get(found[-1], found[-1]) if found else None
+
+
 def _about_cores(facts: Facts, made: Table) -> Iterator[str]:
     cores, partitions = made.whole("parallelism"), made.amount("partitions")
     if partitions is not None and _executors_known(made):
         first = next(iter(facts.declared.stages), None)
         tasks = first.parallelism if first is not None and first.latency is None else None
-        yield from source_warnings(partitions=int(partitions), cores=cores, declared_tasks=tasks)
+        yield from source_warnings(partitions=int(partitions), cores=_slots(facts, cores), declared_tasks=tasks)
     note = made.variables["sourceTasks"].note
     if note:
         yield f"sourceTasks: {note}."

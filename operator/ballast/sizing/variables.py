@@ -302,18 +302,46 @@ def _memory(maker: _Maker) -> None:
             of = (*of, "occupiedBytes")
         maker.add("heapBytes", "B", formula, _heap, *of)
     elif maker.has("memoryPerMachine"):
-        python = maker.facts.log is not None and maker.facts.log.python
         formula = "memoryPerMachine less the overhead outside the heap, below 32 GiB"
-        maker.add("heapBytes", "B", formula, lambda size: _steps(heap_within(size, python=python)), "memoryPerMachine")
+        maker.add("heapBytes", "B", formula, _within(maker), "memoryPerMachine", *_overhead(maker))
     elif maker.has("executorMemory"):
         maker.add("heapBytes", "B", "executorMemory: nothing tells another", lambda size: size, "executorMemory")
     if maker.has("heapBytes"):
-        python = maker.facts.log is not None and maker.facts.log.python
+        own = _overhead(maker)
         formula = "the larger of 384 MiB and 10 % of heapBytes (40 % where Python runs)"
-        parts: tuple[str, ...] = ("heapBytes",)
-        if maker.has("executorOverhead"):
-            formula, parts = f"{formula}; no less than executorOverhead", (*parts, "executorOverhead")
-        maker.add("overheadBytes", "B", formula, lambda *a: max([overhead_bytes(a[0], python=python), *a[1:]]), *parts)
+        least = " and ".join(_LEAST_OVERHEAD[each] for each in own)
+        formula = f"{formula}; no less than {least}" if least else formula
+        python = _python(maker)
+        maker.add(
+            "overheadBytes",
+            "B",
+            formula,
+            lambda heap, *a: overhead_bytes(heap, python=python, **_own(own, a)),
+            "heapBytes",
+            *own,
+        )
+
+
+_LEAST_OVERHEAD = {"executorOverhead": "executorOverhead", "overheadFactor": "overheadFactor × heapBytes"}
+"""What users gave the container in addition to the heap."""
+
+
+def _overhead(maker: _Maker) -> tuple[str, ...]:
+    return tuple(each for each in _LEAST_OVERHEAD if maker.has(each))
+
+
+def _own(names: tuple[str, ...], amounts: tuple[float, ...]) -> dict[str, float]:
+    given = dict(zip(names, amounts, strict=True))
+    return {"own_bytes": given.get("executorOverhead", 0.0), "own_ratio": given.get("overheadFactor", 0.0)}
+
+
+def _within(maker: _Maker) -> Callable[..., float]:
+    own, python = _overhead(maker), _python(maker)
+    return lambda size, *a: _steps(heap_within(size, python=python, **_own(own, a)))
+
+
+def _python(maker: _Maker) -> bool:
+    return maker.facts.log is not None and maker.facts.log.python
 
 
 _OLD = ("newGenerationBytes", "steadyOldBytes")

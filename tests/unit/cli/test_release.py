@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,6 +83,28 @@ def test_it_says_that_the_switch_is_off(tmp_path: Path, monkeypatch: pytest.Monk
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
     monkeypatch.setattr(release, "_OTHERS_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("refusals", [1, 2], ids=["of a moment", "again"])
+@pytest.mark.usefixtures("without_pauses")
+def test_an_executor_is_deleted_only_if_its_release_is_refused_twice(tmp_path: Path, refusals: int) -> None:
+    cluster, patches = Cluster(), itertools.count()
+    pod = executor(1, gates=[GATE], labels={"ballast.dev/topology": "clicks"})
+    cluster.held = [pod]
+
+    def answer(asked: Asked) -> Answer:
+        if "/pods/spark-1-exec-1" in asked.path:
+            if asked.method == "GET":
+                return Answer(body=pod)
+            if asked.method == "PATCH" and next(patches) < refusals:
+                return Answer(400, {"message": 'admission webhook "no.example" denied the request: no'})
+        return cluster.answer(asked)
+
+    with scripted() as script:
+        script.by = answer
+        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    deleted = [asked for asked in script.writes if asked.method == "DELETE"]
+    assert (ended.code, len(deleted)) == (0, refusals - 1)
 
 
 OTHER = {**SWITCH, "metadata": {"name": "other", "creationTimestamp": CREATED}, "status": {"reason": "Leading"}}

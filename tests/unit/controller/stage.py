@@ -19,6 +19,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Lists
 from ballast.controller.telemetry import Telemetry
+from ballast.kube.constraint_reader import Volumes
 from ballast.kube.document import text
 from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeReader
@@ -89,6 +90,7 @@ class Stage:
     """By pod; an executor that is not named has no task metrics."""
     batch_p50_seconds: float | None = None
     batch_p95_seconds: float | None = None
+    volumes: Volumes = field(default_factory=Volumes)
     deleted: list[OpenMove] = field(default_factory=list)
     """Moves that go on counting."""
     watch_lags: bool = False
@@ -135,7 +137,7 @@ class Stage:
         pods = [pod for pod in read_pods if not only_old or pod.created_at < NOW]
         nodes = [node_reader.read(node(name)) for name in CPU]
         read = _policy(self.spec)
-        objects = ClusterObjects(Lists(pods, nodes, NAMESPACES), (read,), (), ())
+        objects = ClusterObjects(Lists(pods, nodes, NAMESPACES, self.volumes), (read,), (), ())
         cluster_view = ClusterView(objects, pools_of([read], nodes), GateClock().after(pods, self.now), self.now)
         figures = Reading(
             nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in self.cpu.items()},

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,9 +12,10 @@ from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
 from ballast.kube.pods import PodReader
 from ballast.model import Executor, Placement, Policy, Reason, Snapshot
 from ballast.placement.fallback import fallback
-from tests.apiserver import Answer, ApiServer, Asked
+from tests.apiserver import Answer, ApiServer, Asked, Watch
 from tests.unit.kube.builders import (
     CREATED_AT,
+    FOREIGN_GATE,
     GATE,
     NOMINATED_BY_ANOTHER,
     NOMINATED_BY_US,
@@ -168,6 +171,72 @@ def test_executors_whose_release_is_refused_are_replaced_once_nothing_gates_thei
     assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == deleted
 
 
+@pytest.mark.parametrize("answer", [Answer(400, {"message": REFUSED}), Answer(500, {"message": TOO_LARGE})])
+def test_a_process_that_ends_deletes_no_executor_after_a_first_refusal(script: ApiServer, answer: Answer) -> None:
+    """An executor of two seconds was deleted for one refusal of a webhook that was just starting."""
+    script.refusals["PATCH "] = answer
+    reader = PodReader()
+    timeout = GateTimeout(
+        script.client(),
+        gated=lambda: [reader.read(pod) for pod in script.all("pods")],
+        places=lambda _: {},
+        clock=lambda: CREATED_AT + 2.0,
+        rest=lambda refused: dict.fromkeys(refused, CREATED_AT),
+    )
+    deleted = []
+    for replace in (False, True):
+        timeout.release_all(replace=replace)
+        deleted.append(len({asked.path for asked in script.writes if asked.method == "DELETE"}))
+    assert deleted == [0, 4]
+
+
+def test_a_refusal_that_comes_late_counts_the_next_time(script: ApiServer) -> None:
+    """A webhook may take ten seconds for each refusal."""
+    reader = PodReader()
+    pods = [reader.read(pod) for pod in script.all("pods")]
+    first, second, patches = threading.Event(), threading.Event(), itertools.count()
+
+    def answers(asked: Asked) -> Answer | Watch:
+        if asked.method == "PATCH":
+            (first if next(patches) < len(pods) else second).wait()
+            return Answer(400, {"message": REFUSED})
+        return script.respond(asked)
+
+    script.by = answers
+    rested: list[set[str]] = []
+
+    def rest(refused: Mapping[str, str]) -> dict[str, float]:
+        rested.append(set(refused))
+        return dict.fromkeys(refused, CREATED_AT)
+
+    timeout = GateTimeout(
+        script.client(),
+        gated=lambda: pods,
+        places=lambda _: {},
+        clock=lambda: CREATED_AT + 12.0,
+        rest=rest,
+        patience_seconds=0.01,
+    )
+    others = set(threading.enumerate())
+    try:
+        assert timeout.run().failed == 0
+        first.set()
+        wait_for(others)
+        assert timeout.run().failed == 4
+        wait_for(others)
+    finally:
+        second.set()
+    assert rested == [{"analytics"}]
+    assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == 4
+
+
+def wait_for(others: set[threading.Thread]) -> None:
+    """Until requests that were left behind have been answered."""
+    for thread in set(threading.enumerate()) - others:
+        if thread.name == "bulkhead":
+            thread.join()
+
+
 @pytest.mark.parametrize("stepped_seconds", [0.0, -5.0], ids=["", "the wall clock stepped backwards"])
 def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
     script: ApiServer, stepped_seconds: float
@@ -196,9 +265,17 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
 
 
 def test_a_process_that_fails_releases_everything_that_is_gated(script: ApiServer) -> None:
-    found = gates(script, now=CREATED_AT + 1.0).release_all()
+    found = gates(script, now=CREATED_AT + 1.0).release_all(replace=True)
     assert found.placed == 4
     assert zones(script) == [["b"]] * 4
+
+
+def test_an_executor_that_another_controller_gates_as_well_is_released_without_a_place(script: ApiServer) -> None:
+    """Kueue chooses the nodes of a pod that it admits: a zone that Ballast requires may be another one."""
+    script.put("pods", executor(0, gates=[FOREIGN_GATE, GATE], labels=LABELS))
+    found = gates(script, now=CREATED_AT + 1.0).release_all(replace=True)
+    assert (found.placed, found.bare) == (3, 1)
+    assert sorted(zones(script)) == [[], ["b"], ["b"], ["b"]]
 
 
 @pytest.mark.parametrize("allowed", [True, False], ids=["it may be cleared", "the API server refuses that"])

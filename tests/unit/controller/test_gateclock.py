@@ -9,7 +9,7 @@ from ballast.controller.gateclock import GateClock, StaleGates
 from ballast.kube.actions import Released
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Reason
-from tests.apiserver import Answer, ApiServer, scripted
+from tests.apiserver import Answer, ApiServer, Asked, scripted
 from tests.unit.kube.builders import CREATED, CREATED_AT, GATE, driver, executor
 
 FOREIGN = {"name": "kueue.x-k8s.io/admission"}
@@ -94,10 +94,49 @@ def test_whoever_is_no_executor_does_not_wait_at_all(tmp_path: Path) -> None:
 
 def test_all_means_also_those_whom_others_hold_but_not_their_gates(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[QUOTA, GATE])), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=0).release_all() == {"analytics/spark-1-exec-1": AS_IT_IS}
+        assert stale_gates(script, tmp_path, waited_seconds=0).release_all(replace=True) == {
+            "analytics/spark-1-exec-1": AS_IT_IS
+        }
         assert script.writes[0].body[-1] == {"op": "remove", "path": "/spec/schedulingGates/1"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "of_namespace", "deletions"),
+    [
+        ({}, Answer(body={"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}}), 1),
+        ({"ballast.dev/topology": "clicks"}, Answer(404, {"message": "no such namespace"}), 1),
+        ({}, Answer(body={"metadata": {"name": "analytics"}}), 0),
+        ({}, Answer(403, {"message": "no"}), 0),
+    ],
+    ids=["opted in by its namespace", "opted in by its own label", "not opted in", "the namespace can't be read"],
+)
+def test_of_executors_whose_release_is_refused_only_those_that_opted_in_are_deleted(
+    tmp_path: Path, labels: dict[str, str], of_namespace: Answer, deletions: int
+) -> None:
+    """An administrator who runs `ballast release --all` has rights that no fence limits."""
+    pod = executor(gates=[GATE], labels=labels)
+
+    def answer(asked: Asked) -> Answer:
+        path = asked.path.split("?")[0]
+        if asked.method == "PATCH":
+            return Answer(400, {"message": 'admission webhook "no.example" denied the request: no'})
+        if path.endswith("/namespaces/analytics"):
+            return of_namespace
+        return Answer(body=pod) if path.endswith(pod["metadata"]["name"]) else listed(pod)
+
+    with scripted() as script:
+        script.by = answer
+        client = script.client(tmp_path)
+        rest = lambda found: dict.fromkeys(found, CREATED_AT)  # noqa: E731
+        gates = StaleGates(client, clock=lambda: CREATED_AT, rest=rest)
+        gates.release_all(replace=False)
+        assert not [asked for asked in script.writes if asked.method == "DELETE"], (
+            "after a first refusal none is deleted"
+        )
+        gates.release_all(replace=True)
+    assert len([asked for asked in script.writes if asked.method == "DELETE"]) == deletions
 
 
 def test_who_is_on_its_way_out_is_not_touched(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[GATE], leaving=True)), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=60).release_all() == {}
+        assert stale_gates(script, tmp_path, waited_seconds=60).release_all(replace=True) == {}

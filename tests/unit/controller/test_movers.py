@@ -14,6 +14,7 @@ from ballast.controller.cluster_objects import OpenMove, read_moves
 from ballast.controller.deleted_moves import DeletedMoves
 from ballast.controller.move_facts import facts
 from ballast.controller.movers import Movers
+from ballast.kube.constraint_reader import Volumes
 from ballast.kube.document import text
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import Pod
@@ -342,6 +343,18 @@ def test_the_replacement_is_nominated_before_it_is_released(pool: Stage) -> None
     preferred = node["preferredDuringSchedulingIgnoredDuringExecution"]
     assert [each["preference"]["matchExpressions"][0]["values"] for each in preferred] == [["a-1"], ["cold"]]
     assert gate["op"] == "remove"
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_replacement_whose_volume_is_still_to_be_made_is_tied_to_no_zone(pool: Stage, *, bound: bool) -> None:
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    if bound:
+        pool.volumes = Volumes(bound=frozenset({("analytics", "data")}))
+    awaited(pool, volumes=[claim])
+    pool.run()
+    assert pool.done()[-2:] == [NOMINATE, RELEASE]
+    _, affinity, _ = pool.script.writes[-1].body
+    assert (REQUIRED in affinity["value"]["nodeAffinity"]) is bound
 
 
 def test_a_replacement_that_requires_a_spread_over_zones_is_led_to_the_destination_and_tied_to_nothing(

@@ -408,3 +408,33 @@ async def test_our_kinds_are_listed_as_often_as_decisions_depend_on_them(
     with built(tmp_path) as operator:
         await compared(operator, kinds, leads=leads)
     assert kinds.listed_at == listed_at
+
+
+@pytest.mark.parametrize("end", ["it stops", "its namespace is being deleted", "it fails"])
+async def test_executors_are_deleted_only_when_a_second_try_to_release_them_all_is_refused(
+    tmp_path: Path, end: str
+) -> None:
+    """At its end a replica releases executors of any age, and a refusal may be one of a moment."""
+    tries: list[bool] = []
+
+    def release_all(*, replace: bool) -> Overdue:
+        tries.append(replace)
+        return Overdue()
+
+    alone = SimpleNamespace(alone=True)
+    with (
+        built(tmp_path) as operator,
+        patch.object(operator, "_gates", SimpleNamespace(release_all=release_all)),
+        patch.object(operator, "_parting_switch", SimpleNamespace(off=lambda _: None)),
+        patch.object(operator, "_others", alone),
+        patch.object(operator, "_state", SimpleNamespace(leaving=lambda _: True)),
+        patch("ballast.controller.operator._NOTICED_SECONDS", 0.0),
+    ):
+        if end == "it stops":
+            operator._end_gating()
+        elif end == "it fails":
+            await operator._give_up_gates()
+        else:
+            for _ in range(2):
+                operator._release_gated()
+    assert tries == ([False] if end == "it fails" else [False, True])

@@ -32,8 +32,9 @@ from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
-from ballast.model import ConditionReason, MetricsHealth, NodeUsage
+from ballast.model import ConditionReason, Memory, MetricsHealth, NodeUsage, Plan, Snapshot
 from ballast.moves.record import to_move
+from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 from tests.apiserver import Answer, ApiServer, Asked, Watch, serving
 from tests.unit.controller.stage import NOW, move
@@ -470,6 +471,25 @@ def test_a_switch_that_stays_off_is_a_metric_as_long_as_this_replica_leads(
     with operating(script, tmp_path, telemetry=telemetry, leading=lambda: False) as reconciler:
         reconciler.run()
     assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 0
+
+
+def test_nothing_is_moved_where_releases_are_refused(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An executor would leave its node, and kube-scheduler would place its replacement anywhere."""
+    found, script = server
+    seen: list[Snapshot] = []
+
+    def planned(snapshot: Snapshot, *more: Any) -> tuple[Plan, Memory]:
+        seen.append(snapshot)
+        return plan(snapshot, *more)
+
+    monkeypatch.setattr("ballast.controller.reconciler.plan", planned)
+    refusal = {"namespace": "ads", "message": "no", "since": text(NOW - 10.0), "until": text(NOW + 290.0)}
+    found.lists["gateswitches"][0]["status"] = {"refusals": [refusal]}
+    one_round(script, tmp_path)
+    assert {frozenset(each.closed_namespaces) for each in seen} == {frozenset({"ads"})}
+    assert {frozenset(each.ungated_namespaces) for each in seen} == {frozenset({"ads"})}
 
 
 OVERLAP = {"nodeSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}

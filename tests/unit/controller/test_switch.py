@@ -10,7 +10,7 @@ from ballast.api import BalancingPolicy
 from ballast.api.gate import GateSpec
 from ballast.controller.switch import COMPARE_SECONDS, MOST_NAMESPACES, Switch, Wanted, wanted
 from ballast.kube.document import text
-from tests.apiserver import Answer, scripted
+from tests.apiserver import Answer, Asked, scripted
 from tests.unit.kube.builders import CREATED_AT
 
 NAMESPACES = {"analytics": {"team": "a"}, "etl": {"team": "b"}, "web": {}}
@@ -154,11 +154,49 @@ def test_after_another_replica_may_have_turned_it_it_is_read_at_once(tmp_path: P
 
 
 def test_after_a_conflict_it_is_written_again(tmp_path: Path) -> None:
-    with scripted(stored(ON), stored(ON), Answer(409, {"message": "changed"}), stored(ON)) as script:
+    with scripted(stored(ON), Answer(409, {"message": "changed"}), stored(ON)) as script:
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
         switch.keep(Wanted(gating=False))
         switch.keep(Wanted(gating=False))
         assert [asked.body["spec"]["gating"] for asked in script.writes if "spec" in asked.body] == [False, False]
+
+
+class Shared:
+    """A switch that another replica takes a namespace out of, right after it is read for the first time."""
+
+    def __init__(self) -> None:
+        self.stored = stored(ON).body
+
+    def __call__(self, asked: Asked) -> Answer:
+        if asked.method == "GET":
+            found, now = self.stored, text(CREATED_AT)
+            if "refusals" not in found["status"]:
+                rest = {"namespace": "analytics", "message": "no", "since": now, "until": text(CREATED_AT + 300.0)}
+                self.stored = {**found, "status": {"refusals": [rest]}, "metadata": {"resourceVersion": "6"}}
+            return Answer(body=found)
+        if asked.body["metadata"]["resourceVersion"] != self.stored["metadata"]["resourceVersion"]:
+            return Answer(409, {"message": "the object has been modified"})
+        self.stored = {**self.stored, **{key: {**self.stored[key], **asked.body[key]} for key in asked.body}}
+        self.stored["metadata"] = {"name": "ballast", "resourceVersion": f"{len(asked.body)}{CREATED_AT}"}
+        return Answer(body=self.stored)
+
+
+def test_what_another_replica_took_out_of_it_meanwhile_stays_out(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = shared = Shared()
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
+        for _ in range(2):
+            switch.keep(Wanted(gating=True, namespaces=("analytics", "web")))
+    assert (shared.stored["spec"]["namespaces"], shared.stored["spec"]["restingNamespaces"]) == (["web"], ["analytics"])
+    assert [each["namespace"] for each in shared.stored["status"]["refusals"]] == ["analytics"]
+
+
+def test_what_turns_it_off_tries_again_when_another_replica_has_written_it(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = shared = Shared()
+        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time()).off("Stopped")
+    assert shared.stored["spec"]["gating"] is False
+    assert [each["namespace"] for each in shared.stored["status"]["refusals"]] == ["analytics"]
 
 
 @pytest.mark.parametrize(("since_seconds", "writes_it"), [(-60.0, True), (1.0, False)])

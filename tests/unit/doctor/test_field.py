@@ -199,11 +199,27 @@ def test_05_findings_and_patches_are_those_of_spark_3_1() -> None:
         ("--conf spark.kubernetes.container.image=x/spark-py:v2.4.3-v2", "2.4"),
         ("--conf spark.kubernetes.container.image=x/spark:spark-3.0.0-hadoop-2.9-k8s", "3.0"),
         ("--conf spark.kubernetes.container.image=x/app:1.2.3", "4.3"),
+        ("--conf spark.kubernetes.container.image=h:5000/x/pyspark:3.4.2@sha256:0ab", "3.4"),
+        ("--conf spark.kubernetes.container.image=x/notebook:spark-3.5.1", "3.5"),
+        ("--conf spark.kubernetes.container.image=x/clicks-spark-job:3.2.0", "4.3"),
+        ("--conf spark.kubernetes.container.image=x/spark-clicks:2.4.1", "4.3"),
+        ("--conf spark.kubernetes.container.image=x/spark:3.9.0", "4.3"),
+        ("--conf spark.kubernetes.container.image=x/spark:2.1.0", "4.3"),
+        (
+            "--conf spark.kubernetes.container.image=x/spark:3.2.0 --packages org.apache.spark:spark-avro_2.12:3.5.1",
+            "3.5",
+        ),
         ("--packages org.apache.spark:spark-sql-kafka-0-10_2.12:3.3.2", "3.3"),
     ],
 )
 def test_05_images_and_packages_tell_the_version(options: str, version: str) -> None:
     assert str(script(f"spark-submit {options} x.py").spark) == version
+
+
+def test_monitoring_without_prometheus_has_no_effect() -> None:
+    app = kubeflow("{monitoring: {exposeDriverMetrics: true, metricsProperties: 'a=b', metricsPropertiesFile: /f}}")
+    assert passed(app) == ["spec.monitoring, which has no effect without prometheus"]
+    assert not any(key.startswith("spark.metrics") for key in app.conf)
 
 
 def test_05_before_3_1_an_executor_cant_leave_gracefully() -> None:

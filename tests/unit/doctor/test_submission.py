@@ -108,3 +108,117 @@ def test_apaches_application_has_its_labels_in_the_pod_template() -> None:
 def test_a_file_without_an_application_is_refused(text: str) -> None:
     with pytest.raises(InvalidField, match=r"app.yaml"):
         from_documents(text, "app.yaml")
+
+
+OPTIONS = "--conf spark.a=1 x.py"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"exec nohup spark-submit {OPTIONS}",
+        f"sudo -E -u spark env HADOOP_USER_NAME=x nice -n 5 timeout 2h spark-submit {OPTIONS}",
+        f"time -p spark-submit {OPTIONS}",
+        f"/usr/bin/tini -s -- /opt/spark/bin/spark-submit {OPTIONS}",
+        f"gosu spark spark-submit {OPTIONS}",
+        f"if ! spark-submit {OPTIONS}; then exit 1; fi",
+        f"su - spark -c 'spark-submit {OPTIONS}'",
+        f"sudo bash -lc 'cd /opt && spark-submit {OPTIONS}'",
+        f"ssh -p 22 me@host 'spark-submit {OPTIONS}'",
+        f"ssh me@host spark-submit {OPTIONS}",
+        f"srun -N 1 spark-submit {OPTIONS}",
+        f"kubectl exec -it pyspark -n a -- spark-submit {OPTIONS}",
+        f"kubectl exec -it a -- bash -c 'spark-submit {OPTIONS}'",
+        f"docker run --rm --name pyspark apache/spark spark-submit {OPTIONS}",
+        f"docker compose exec pyspark spark-submit {OPTIONS}",
+        f"poetry run spark-submit {OPTIONS}",
+        f"cat jobs | xargs -I J -n 1 spark-submit {OPTIONS}",
+        f'run() {{\n  echo "+ $*"\n  "$@"\n}}\nrun spark-submit {OPTIONS}',
+        f"OUT=$(spark-submit {OPTIONS} 2>&1)",
+        f'echo "$(spark-submit {OPTIONS})"',
+        f"id=`spark-submit {OPTIONS} | tail -1`",
+        f"$SUDO spark-submit {OPTIONS}",
+        f'eval "spark-submit {OPTIONS}"',
+        f"$SPARK_HOME/bin/spark-submit {OPTIONS}",
+        f"cat <<EOF > job.sh\nspark-submit {OPTIONS}\nEOF",
+        f"which spark-submit\nspark-submit --version\nspark-submit {OPTIONS}\necho 'spark-submit {OPTIONS}'",
+    ],
+)
+def test_a_submission_is_found_behind_the_commands_that_start_it(text: str) -> None:
+    found = from_command(text, "submit.sh")
+    assert (found.conf, found.arguments) == ({"spark.a": "1"}, ("x.py",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "which spark-submit",
+        f'log() {{ echo "$@"; }}\nlog spark-submit {OPTIONS}',
+        "command -v spark-submit",
+        "pip install pyspark==3.5.1 --quiet",
+        "sudo -H pip install pyspark --quiet",
+        "echo spark-submit --conf spark.a=1 x.py",
+        "printf '%s\\n' 'spark-submit --conf spark.a=1 x.py'",
+        "cp spark-submit /opt",
+        "docker pull pyspark",
+        "docker build -t pyspark .",
+        "docker run --rm -it pyspark bash -c ls",
+        "kubectl exec pyspark -- ls",
+        "kubectl logs pyspark -f",
+        "spark-submit",
+        "spark-submit --version",
+        "spark-submit --help",
+        "python3 - <<EOF\nspark-submit --conf spark.a=1 x.py\nEOF",
+        "cat <<EOF | python3 -\nspark-submit --conf spark.a=1 x.py\nEOF",
+    ],
+)
+def test_a_mention_of_spark_submit_is_no_submission(text: str) -> None:
+    with pytest.raises(InvalidField, match="no spark-submit in it"):
+        from_command(text, "submit.sh")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "passed"),
+    [
+        ("spark-submit --conf spark.a=1 x.py <app jar>", ("x.py", "<app jar>"), ["<app jar>"]),
+        ("spark-submit --conf spark.a=1 x.py <in >out", ("x.py",), []),
+        ("cat <<EOF > f\nspark-submit --conf spark.a=1 x.py\nEOF", ("x.py",), []),
+        ("cat <<EOF>f\nspark-submit --conf spark.a=1 x.py\nEOF", ("x.py",), []),
+        (
+            "spark-submit --master k8s://<host>:<port> --conf spark.a=1 x.py",
+            ("x.py",),
+            ["<host>", "<port>"],
+        ),
+        ('CMD="spark-submit --master $M --conf spark.a=1 x.py"\neval "$CMD"', ("x.py",), ["$M"]),
+        ('bash -c "spark-submit --conf spark.a=1 x.py $ARGS"', ("x.py", "$ARGS"), ["$ARGS"]),
+        ("bash -c \"spark-submit --conf spark.a=1 x.py '$ARGS'\"", ("x.py", "$ARGS"), ["$ARGS"]),
+        ("spark-submit --conf spark.a=1 x.py '{{ day }}'", ("x.py", "{{ day }}"), ["{{ day }}"]),
+        (
+            "spark-submit --conf spark.a=1 x.py $'\\U1F680' $'\\x1' $'é\\t\\'\\z'",
+            ("x.py", "\U0001f680", "\x01", "é\t'\\z"),
+            [],
+        ),
+    ],
+)
+def test_placeholders_unknown_variables_and_escapes_are_kept_apart(
+    text: str, arguments: tuple[str, ...], passed: list[str]
+) -> None:
+    found = from_command(text, "submit.sh")
+    assert found.conf["spark.a"] == "1"
+    assert (found.arguments, [each.what for each in found.passed]) == (arguments, passed)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("# off: \\\nspark.a 1\n", {"spark.a": "1"}),
+        ("spark.a one\\\r\n  two\r\nspark.b 2\r\n", {"spark.a": "onetwo", "spark.b": "2"}),
+        ("spark.a one\\\n#two\n", {"spark.a": "one#two"}),
+        ("spark.a c:\\\\\nspark.b 2", {"spark.a": "c:\\\\", "spark.b": "2"}),
+        ("spark.a 1\\ \nspark.b 2", {"spark.a": "1\\", "spark.b": "2"}),
+        ("spark.a 1\\", {"spark.a": "1"}),
+        ("spark.a 1 \\\n\nspark.b 2", {"spark.a": "1", "spark.b": "2"}),
+    ],
+)
+def test_a_properties_file_joins_lines_as_java_does(text: str, settings: dict[str, str]) -> None:
+    assert properties(text) == settings

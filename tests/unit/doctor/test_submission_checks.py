@@ -125,3 +125,25 @@ spec: {{components: [{{name: ingest, selector: {{matchLabels: {{{labels}}}}}}}]}
 def test_a_value_that_spark_would_refuse_is_named(key: str, value: str) -> None:
     with pytest.raises(InvalidField, match=f"app.conf: {key}: '{value}'"):
         findings({key: value})
+
+
+@pytest.mark.parametrize(
+    ("more", "limit"),
+    [
+        ({}, "1408 MiB"),
+        ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "134217728"}, "1536 MiB"),
+        ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "384m"}, None),
+        ({"spark.memory.offHeap.size": "4g"}, "1408 MiB"),
+        ({"spark.executor.pyspark.memory": "2g", "spark.kubernetes.resource.type": "python"}, None),
+    ],
+)
+def test_all_memory_of_an_executors_container_counts(more: dict[str, str], limit: str | None) -> None:
+    found = [each for each in findings({"spark.executor.memory": "1g", **more}) if each.id == "SerialCollector"]
+    assert [each.what for each in found] == ([f"An executor's memory limit is {limit}."] if limit else [])
+
+
+def test_defaults_below_the_policys_gate_timeout_are_named() -> None:
+    changes = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "2"}
+    named = {each.id: each.what for each in findings(changes, Expectations(gate_timeout_seconds=60.0))}
+    assert "executorIdleTimeout is unset, by default 60s" in named["IdleTimeoutBelowGate"]
+    assert "WaitingTime is unset, by default 30s" in named["RegisteredWaitBelowGate"]

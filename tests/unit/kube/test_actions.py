@@ -97,6 +97,22 @@ def test_a_release_ends_in(answers: list[Answer], outcome: object, tmp_path: Pat
         assert release(script.client(tmp_path, ONCE), order(), DEFAULT_LEVELS) == outcome
 
 
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (Answer(500, {"message": "Internal error occurred: jsonpatch"}), Refused("Internal error occurred: jsonpatch")),
+        (AWAY, Changed("it changes faster than it can be patched")),
+    ],
+    ids=["a webhook's patch does not apply", "the API server is busy"],
+)
+def test_a_pod_that_can_be_read_but_never_written_is_refused(answer: Answer, outcome: object, tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = lambda asked: answer if asked.method == "PATCH" else Answer(body=gated())
+        found = release(script.client(tmp_path, ONCE), order(), DEFAULT_LEVELS)
+    assert found == outcome
+    assert getattr(found, "unacceptable", False) is isinstance(outcome, Refused)
+
+
 def orders_of(*namespaces: str) -> list[Release]:
     """One of each, named and numbered after it."""
     names = [(space, f"{space}-{number}") for number, space in enumerate(namespaces)]

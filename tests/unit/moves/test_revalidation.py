@@ -190,6 +190,13 @@ def test_nobody_leaves_where_replacements_are_not_held(mode: PlacementMode) -> N
     assert "placement.mode: Enforce" in words
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_no_executor_leaves_where_releases_are_refused_because_its_replacement_is_not_gated(*, by_hand: bool) -> None:
+    closed = pool(ungated_namespaces={MOVER.namespace: "the API server refuses releases"})
+    expected = (Reason.NOT_ENFORCED, "its replacement would not be gated: the API server refuses releases")
+    assert why(closed, replace(MOVE, by_hand=by_hand)) == expected
+
+
 def test_without_metrics_it_waits() -> None:
     """Its status names no pods of others, as the message about the pool may."""
     blind = MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message="no answer about web/driver")

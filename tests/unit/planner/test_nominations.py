@@ -176,6 +176,20 @@ def test_nominations_in_several_namespaces_that_came_to_nothing_are_cleared_at_o
     assert decided.overdue_nominations == ((snapshot.executors[0].uid,) if overdue else ())
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [({}, True), ({"nominated": None}, False), ({"nominated": None, "pinned_at": NOW - 5.0}, True)],
+    ids=["nominated", "not placed by Ballast", "its affinity is Ballast's"],
+)
+def test_an_executor_that_ballast_placed_for_a_named_scheduler_counts_until_it_is_bound(
+    changes: dict[str, Any], *, expected: bool
+) -> None:
+    """Otherwise the next set was sent to the room that the first one is about to take."""
+    (executor,) = unbound().executors
+    named = replace(executor, scheduler="optimize-utilization", **changes)
+    assert named.about_to_be_bound(NOW) is expected
+
+
 def test_an_executor_whose_volume_does_not_come_counts_as_long_as_kube_scheduler_keeps_its_room() -> None:
     """For up to ten minutes kube-scheduler waits for the volume, and says nothing of the pod."""
     (executor,) = unbound(created_at=NOW - 500.0).executors

@@ -110,7 +110,7 @@ def test_a_log_without_times_is_refused_with_what_it_lacks() -> None:
 def test_health_is_unknown_from_one_percent_of_unknown_lines_on() -> None:
     known = [f"[{n}.0s][info][gc] {G1.replace('GC(0)', f'GC({n})')}" for n in range(99)]
     strange = "[99.0s][info][gc] GC(99) Something that no version has written so far 5ms"
-    healthy = gc_checks(read([*known, *known[:1], strange], "gc.log"))
+    healthy = gc_checks(read([*known, *known[-1:], strange], "gc.log"))
     assert healthy[FULL].healthy is True
     unknown = gc_checks(read([*known[:50], strange], "gc.log"))
     assert unknown[FULL].healthy is None
@@ -165,3 +165,71 @@ def test_the_heap_is_no_smaller_than_what_is_occupied_after_collections() -> Non
     assert float(made.spark_conf["spark.executor.memory"].removesuffix("m")) * MIB >= 8000 * MIB
     assert made.table.amount("heapBytes") is not None
     assert GIB < 8000 * MIB
+
+
+USING = "[0.1s][info][gc] Using G1"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"[pod/{pod}/executor] [1.0s][info][gc] {G1}" for pod in ("a-exec-1", "a-exec-2")],
+        [USING, f"[9.0s][info][gc] {G1}", f"[1.0s][info][gc] {G1}"],
+        [USING, f"[1.0s][info][gc] {G1}", USING, f"[1.5s][info][gc] {G1}"],
+    ],
+)
+def test_logs_of_several_jvms_in_one_are_refused(lines: list[str]) -> None:
+    with pytest.raises(InvalidField, match="it holds logs of several JVMs"):
+        read(lines, "gc.log")
+
+
+def test_threads_of_one_jvm_may_write_out_of_order() -> None:
+    assert len(read([USING, f"[9.0s][info][gc] {G1}", f"[8.9s][info][gc] {G1}"], "gc.log").pauses) == 2
+
+
+@pytest.mark.parametrize(
+    ("beginning", "lines", "old_mib"),
+    [
+        ("Heap region size: 2M", ["Old regions: 3->5", "Humongous regions: 0->1"], 12.0),
+        ("Using Parallel", ["ParOldGen: 0K->2048K(173568K)"], 2.0),
+        ("Using Serial", ["Tenured: 0K(1024K)->1024K(173568K)"], 1.0),
+    ],
+)
+def test_occupancy_is_read_as_java_11_writes_it_too(beginning: str, lines: list[str], old_mib: float) -> None:
+    shown = [f"[1.0s][info][gc,heap] GC(0) {each}" for each in lines]
+    found = read([f"[0.1s][info][gc,heap] {beginning}", *shown, f"[1.0s][info][gc] {G1}"], "gc.log")
+    assert (found.old_bytes, found.passed_over) == ((old_mib * MIB,), 0)
+
+
+def test_a_rotated_log_without_its_beginning_is_told_to_lack_the_size_of_a_region() -> None:
+    shown = ["[1.0s][info][gc,heap] GC(0) Old regions: 3->5", "[1.0s][info][gc,heap] GC(0) Humongous regions: 0->1"]
+    found = read([*shown, f"[1.0s][info][gc] {G1}"], "gc.log")
+    (warning,) = (each for each in recommend(Facts(gc=found)).warnings if each.startswith("No heap"))
+    assert "lacks its beginning, which has the size of a region" in warning
+    assert "tag" not in warning
+
+
+def test_the_name_of_a_host_is_no_tag() -> None:
+    found = read([f"[1.0s][myhost] {G1}", "[1.1s][safepoint] Safepoint", "[0.1s][myhost] Using G1"], "gc.log")
+    assert (found.collector, len(found.pauses), found.lines) == ("G1", 1, 2)
+
+
+def test_a_failed_evacuation_counts_once_a_collection() -> None:
+    failed = G1.replace("(G1 Evacuation Pause)", "(G1 Evacuation Pause) (Evacuation Failure: Allocation)")
+    lines = ["[1.0s][info][gc] GC(0) To-space exhausted", f"[1.0s][info][gc] {failed}"]
+    assert read(lines, "gc.log").failed_evacuations == 1
+
+
+@pytest.mark.parametrize(
+    ("causes", "remedy"),
+    [
+        (["Metadata GC Threshold"], "-XX:MetaspaceSize"),
+        (["Metadata GC Threshold", "System.gc()"], "-XX:MetaspaceSize"),
+        (["Metadata GC Threshold", "G1 Compaction Pause"], "spark.executor.memory"),
+    ],
+)
+def test_full_collections_for_metaspace_ask_for_no_heap(causes: list[str], remedy: str) -> None:
+    lines = [f"[{n}.5s][gc] GC({n}) Pause Full ({each}) 8M->5M(128M) 2.0ms" for n, each in enumerate(causes)]
+    found = read([USING, *lines], "gc.log")
+    assert remedy in gc_checks(found)[FULL].remedy
+    assert recommend(Facts(gc=found)).headline.startswith("Change memory") is (remedy == "spark.executor.memory")

@@ -91,3 +91,8 @@ def test_options_are_those_of_the_java_in_use() -> None:
     assert "-XX:+ZGenerational" not in jvm_options(Collector.ZGC, java=23)
     assert "-XX:MaxGCPauseMillis=50" in jvm_options(Collector.G1, java=17)
     assert not any(option.startswith("-Xm") for option in jvm_options(Collector.G1, java=17))
+
+
+def test_options_in_two_words_and_in_quotes_stay_as_they_are() -> None:
+    own = "--add-opens a/b=ALL-UNNAMED --add-opens a/c=ALL-UNNAMED -Dx='y z'"
+    assert " ".join(jvm_options(Collector.G1, java=17, own=own)).startswith(f"{own} -XX:+UseG1GC ")

@@ -329,3 +329,35 @@ def test_a_line_that_is_nested_too_deeply_is_refused(reader: Callable[[list[str]
 def test_any_text_is_a_gc_log_or_refused(lines: list[str]) -> None:
     with suppress(InvalidField):
         gc_log.read(lines, "gc.log")
+
+
+def test_resource_profiles_of_executors_are_counted() -> None:
+    other = added("2")
+    other["Executor Info"]["Resource Profile Id"] = 1
+    assert read(START, added("1"), ended(), END).resource_profiles == 1
+    assert read(START, added("1"), other, ended(), END).resource_profiles == 2
+
+
+@pytest.mark.parametrize(
+    ("ends", "behind"),
+    [(("7", "7", "7"), [None, None]), (("7", "7", "6"), [0, 0]), ((None, None, None), [0, 0])],
+)
+def test_nothing_waits_is_only_told_where_a_batch_left_something(
+    ends: tuple[str | None, ...], behind: list[float | None]
+) -> None:
+    """Without maxOffsetsPerTrigger each batch reads to the end, and Kafka reports that nothing is behind it."""
+    lines = [
+        batch(n, sources=[{"endOffset": end, "latestOffset": "7", "metrics": {"maxOffsetsBehindLatest": "0"}}])
+        for n, end in enumerate(ends)
+    ]
+    assert [each.behind_rows for each in progress.read(lines, "p").batches] == behind
+
+
+def test_an_executor_that_is_added_again_ends_its_earlier_time() -> None:
+    found = read(START, added("1", 2, at=0.0), added("1", 4, at=10.0), removed("1", 30.0), ended(), END)
+    assert [(each.cores, each.added_seconds, each.removed_seconds) for each in found.executors] == [
+        (2, 0, 10),
+        (4, 10, 30),
+    ]
+    assert found.peak == (1, 4)
+    assert found.mean_cores == pytest.approx((10 * 2 + 20 * 4) / 30)

@@ -12,7 +12,7 @@ from ballast.sizing.facts import Facts
 from ballast.sizing.gc_log import Cycle, GcLog, Generation, Pause
 from ballast.sizing.memory import GIB, MIB
 from ballast.sizing.provenance import Origin
-from ballast.sizing.recommendation import Recommendation, recommend
+from ballast.sizing.recommendation import Recommendation, predict, recommend
 from tests.unit.sizing.test_variables import NOTES
 from tests.unit.sizing.values import log, progress, sharp, spans, stage, task
 
@@ -263,3 +263,84 @@ def test_for_cost_no_machine_is_taken_that_the_rate_does_not_need() -> None:
     assert of(recordsPerSecond=100, goal="Cost").spark_conf["spark.executor.instances"] == "1"
     assert of(recordsPerSecond=9999, goal="Cost").spark_conf["spark.executor.instances"] == "4"
     assert of(recordsPerSecond=100).spark_conf["spark.executor.instances"] == "4"
+
+
+JOB = [task(0, start=float(n // 2), seconds=1.0, input_records=10.0) for n in range(20)]
+"""Ten seconds of two tasks at once, on four cores of which each task keeps two."""
+
+
+def test_a_task_that_keeps_two_cores_halves_what_runs_at_once() -> None:
+    job = log(stage(0, *JOB), cores={"1": 4}, settings={"spark.task.cpus": "2"})
+    found = recommend(Facts(log=job))
+    assert [(each.cores, each.seconds) for each in found.run_times] == [(2, 20), (4, 10), (8, 5)]
+    assert found.spark_conf["spark.sql.shuffle.partitions"] == "4"
+    assert found.table.amount("recordSeconds") == pytest.approx(0.2)
+    assert "occupy 100% of the cores" in found.first_rule[0].evidence
+
+
+def test_cores_of_an_executor_that_no_task_can_use_are_no_slots() -> None:
+    job = log(stage(0, *JOB), cores={"1": 3, "2": 3}, settings={"spark.task.cpus": "2"})
+    assert (job.slots, predict(job, 6).seconds) == (2, 10)
+
+
+def test_with_several_resource_profiles_no_run_time_is_predicted() -> None:
+    found = recommend(Facts(log=replace(log(stage(0, *JOB)), resource_profiles=2)))
+    assert found.run_times == ()
+    assert told(found, "2 resource profiles")
+
+
+def options(settings: dict[str, str], java: int = 17) -> list[str]:
+    made = recommend(Facts(log=replace(log(stage(0, task()), settings=settings), java=java)))
+    return made.spark_conf["spark.executor.extraJavaOptions"].split()
+
+
+@pytest.mark.parametrize(
+    ("own", "kept", "lost"),
+    [
+        ("-Djavax.net.ssl.trustStore=/a/b", ["-Djavax.net.ssl.trustStore=/a/b", "-XX:+UseG1GC"], []),
+        ("-XX:MaxDirectMemorySize=1g -XX:+UseParallelGC", ["-XX:MaxDirectMemorySize=1g"], ["-XX:+UseParallelGC"]),
+        ("-XX:MaxGCPauseMillis=500", ["-XX:MaxGCPauseMillis=50"], ["-XX:MaxGCPauseMillis=500"]),
+        ("-Xlog:gc*:file=/logs/gc.log", ["-Xlog:gc*:file=/logs/gc.log"], []),
+        (
+            "-XX:+IgnoreUnrecognizedVMOptions --add-opens=java.base/java.lang=ALL-UNNAMED -Da=1",
+            ["-Da=1"],
+            ["-XX:+IgnoreUnrecognizedVMOptions"],
+        ),
+        ("", [], ["-Djava.net.preferIPv4Stack=true"]),
+    ],
+)
+def test_options_of_the_user_that_are_not_decided_are_kept(own: str, kept: list[str], lost: list[str]) -> None:
+    made = options({"spark.executor.extraJavaOptions": own})
+    assert set(kept) <= set(made)
+    assert not set(lost) & set(made)
+    assert sum(each.startswith("-Xlog:gc") for each in made) == 1
+
+
+def test_java_8_gets_no_option_with_which_it_does_not_start() -> None:
+    assert not any(each.startswith("-Xlog") for each in options({}, java=8))
+    assert told(recommend(Facts(log=replace(log(stage(0, task())), java=8))), "Java 8 writes GC logs in a form that")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}, "collector from Parallel to G1"),
+        ({"spark.executor.defaultJavaOptions": "-XX:+UseZGC"}, "defaultJavaOptions chooses ZGC"),
+    ],
+)
+def test_a_change_of_the_collector_that_settings_choose_is_told(settings: dict[str, str], words: str) -> None:
+    assert told(recommend(Facts(log=log(stage(0, task()), settings=settings))), words)
+
+
+@pytest.mark.parametrize(("own", "proposed"), [("800s", None), ("10min", None), ("130", "150s"), ("x", "150s")])
+def test_the_network_timeout_is_never_lowered(own: str, proposed: str | None) -> None:
+    found = recommend(Facts(log=log(stage(0, task(seconds=50.0)), settings={"spark.network.timeout": own})))
+    assert found.spark_conf.get("spark.network.timeout") == proposed
+
+
+@pytest.mark.parametrize("name", ["spark.executor.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor"])
+def test_a_factor_of_the_overhead_holds_for_the_proposed_heap(name: str) -> None:
+    seen = log(stage(0, task()), settings={"spark.executor.memory": "1g", name: "0.5"})
+    found = recommend(Facts(gc=gc(17, heap=GIB, old=100.0 * MIB), log=seen))
+    assert found.spark_conf["spark.executor.memory"] == "3328m"
+    assert found.spark_conf["spark.executor.memoryOverhead"] == "1664m"
