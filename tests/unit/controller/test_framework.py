@@ -157,8 +157,11 @@ async def test_of_an_object_that_was_heard_of_kopf_keeps_no_more_than_its_identi
     with watched(arrival=long) as script, patch.object(kopf.Body, "__init__", noted):
         heard, _ = await until_heard(script, tmp_path)
     version = heard.objects[0]["metadata"]["resourceVersion"]
-    assert heard.objects[0] == {**long, "metadata": {**long["metadata"], "resourceVersion": version}}
-    assert dict(bodies[0]) == {"metadata": {**ARRIVAL["metadata"], "resourceVersion": version}}
+    # In a watch, unlike in a list, each object says its kind.
+    kind = {"apiVersion": "ballast.dev/v1alpha1", "kind": "ExecutorMove"}
+    whole = {**long, "metadata": {**long["metadata"], "resourceVersion": version}}
+    assert {**kind, **heard.objects[0]} == {**kind, **whole}
+    assert {**kind, **bodies[0]} == {**kind, "metadata": {**ARRIVAL["metadata"], "resourceVersion": version}}
 
 
 @pytest.mark.parametrize("broken", [BROKEN_STREAM, GATEWAY_PAGE], ids=["an error in the stream", "a gateway's page"])
