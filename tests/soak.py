@@ -7,12 +7,11 @@ nothing: the others run, too. Ends with 1 if a part failed. `make test` runs non
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -35,12 +34,11 @@ CORE = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One row of the table: a command and what it adds to the environment."""
+    """One row of the table: a command of this interpreter."""
 
     name: str
     proves: str
     command: Sequence[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 _BY_FILE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -122,7 +120,6 @@ def _run(part: Part) -> Row:
             [sys.executable, *part.command],
             check=False,
             cwd=ROOT,
-            env={**os.environ, **part.environment},
             stdout=output,
             stderr=subprocess.STDOUT,
         )

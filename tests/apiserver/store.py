@@ -333,7 +333,7 @@ def _field(found: Any, path: str) -> str:
 
 
 def _managed(before: JSON, after: JSON, manager: str, subresource: str, now: datetime) -> list[JSON]:
-    """Who wrote which fields. Lists count as one field; whoever changes a field takes it over."""
+    """The managers of fields. Lists count as one field; a manager that changes a field takes it over."""
     changed = _leaves(before) ^ _leaves(after)
     gone = {path for path, _ in changed}
     mine = {path for path, _ in _leaves(after) & changed}

@@ -45,7 +45,7 @@ def script() -> ApiServer:
     return server
 
 
-def gates(script: ApiServer, *, now: float, places: Places | None = None) -> GateTimeout:
+def gates(script: ApiServer, *, now: float, places: Places | None = None, **more: Any) -> GateTimeout:
     client = script.client()
     reader = PodReader()
     return GateTimeout(
@@ -53,6 +53,7 @@ def gates(script: ApiServer, *, now: float, places: Places | None = None) -> Gat
         gated=lambda: [reader.read(pod) for pod in script.all("pods")],
         places=places or Fallback(ClusterLister(client).look, clock=lambda: now),
         clock=lambda: now,
+        **more,
     )
 
 
@@ -158,15 +159,11 @@ def test_executors_whose_release_is_refused_are_replaced_once_nothing_gates_thei
     script: ApiServer, answer: Answer, resting_since: float | None, deleted: int
 ) -> None:
     script.refusals["PATCH "] = answer
-    reader = PodReader()
-    timeout = GateTimeout(
-        script.client(),
-        gated=lambda: [reader.read(pod) for pod in script.all("pods")],
-        places=lambda _: {},
-        clock=lambda: CREATED_AT + 12.0,
-        rest=lambda refused: {} if resting_since is None else dict.fromkeys(refused, CREATED_AT + resting_since),
-    )
-    assert timeout.run().failed == 4
+
+    def rest(refused: Mapping[str, str]) -> dict[str, float]:
+        return {} if resting_since is None else dict.fromkeys(refused, CREATED_AT + resting_since)
+
+    assert gates(script, now=CREATED_AT + 12.0, places=lambda _: {}, rest=rest).run().failed == 4
     # A request whose connection broke is sent again.
     assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == deleted
 
@@ -175,14 +172,11 @@ def test_executors_whose_release_is_refused_are_replaced_once_nothing_gates_thei
 def test_a_process_that_ends_deletes_no_executor_after_a_first_refusal(script: ApiServer, answer: Answer) -> None:
     """An executor of two seconds was deleted for one refusal of a webhook that was just starting."""
     script.refusals["PATCH "] = answer
-    reader = PodReader()
-    timeout = GateTimeout(
-        script.client(),
-        gated=lambda: [reader.read(pod) for pod in script.all("pods")],
-        places=lambda _: {},
-        clock=lambda: CREATED_AT + 2.0,
-        rest=lambda refused: dict.fromkeys(refused, CREATED_AT),
-    )
+
+    def rest(refused: Mapping[str, str]) -> dict[str, float]:
+        return dict.fromkeys(refused, CREATED_AT)
+
+    timeout = gates(script, now=CREATED_AT + 2.0, places=lambda _: {}, rest=rest)
     deleted = []
     for replace in (False, True):
         timeout.release_all(replace=replace)
