@@ -15,7 +15,7 @@ from ballast.controller.move_object import in_the_way, move_name, move_object
 from ballast.controller.telemetry import Telemetry
 from ballast.fairness import in_turn, lots
 from ballast.kube import actions, kinds, nomination
-from ballast.kube.bulkhead import Bulkhead
+from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
@@ -59,7 +59,7 @@ _Done = tuple[actions.Release, actions.ReleaseOutcome]
 class Actuator:
     """The one place that acts on pods and creates moves for a plan.
 
-    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
+    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back. `patience_seconds`: as of Bulkhead.
     """
 
     def __init__(
@@ -70,13 +70,15 @@ class Actuator:
         telemetry: Telemetry,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
+        patience_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._client, self._events, self._telemetry = client, events, telemetry
         self._clock, self._monotonic = clock, monotonic
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
-        self._backoff, self._bulkhead = ReleaseBackoff(monotonic), Bulkhead(client.connections)
-        self._creating = Bulkhead(client.connections)
+        self._backoff = ReleaseBackoff(monotonic)
+        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
+        self._creating = Bulkhead(client.connections, seconds=patience_seconds)
         self._draws = 0
         self._created: list[JSON] = []
         """Moves that `take_created` has not returned yet."""

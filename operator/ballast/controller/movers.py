@@ -15,7 +15,7 @@ from ballast.controller.move_facts import facts
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.turns import MoveTurns
 from ballast.kube import actions, kinds, nomination
-from ballast.kube.bulkhead import Bulkhead
+from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, KubeError, NotFound, TooLarge
@@ -84,7 +84,7 @@ class _Answers:
 
 
 class Movers:
-    """Advances moves. `clock`: seconds since the epoch.
+    """Advances moves. `clock`: seconds since the epoch. `patience_seconds`: as of Bulkhead.
 
     `reread`: the pods that a move is about, read from the API server, where a context's pods may be older than what was
     last written about the move. None: a context's pods were always read after its moves.
@@ -98,13 +98,15 @@ class Movers:
         telemetry: Telemetry,
         clock: Callable[[], float],
         reread: Reread | None = None,
+        patience_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
         self._reread = reread
         self._answers, self._turns = _Answers(), MoveTurns()
-        self._bulkhead, self._writing = Bulkhead(client.connections), Bulkhead(client.connections)
+        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
+        self._writing = Bulkhead(client.connections, seconds=patience_seconds)
         # A page of pods may be 16 MiB long, and takes more while it is read.
-        self._reading = Bulkhead(client.connections, most_while_slow=1, most_slow=3)
+        self._reading = Bulkhead(client.connections, seconds=patience_seconds, most_while_slow=1, most_slow=3)
         self._unwritable: dict[str, OpenMove] = {}
         """Moves whose status can't be written, by uid, as they count."""
 

@@ -26,7 +26,7 @@ from ballast.controller.status.topology import Adviser
 from ballast.controller.turns import StatusTurns
 from ballast.errors import BallastError, described
 from ballast.kube import kinds
-from ballast.kube.bulkhead import Bulkhead
+from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
@@ -77,7 +77,7 @@ class _Unplaced:
 class Reporter:
     """`clock`: seconds since the epoch; `stays_off`: whether the gate switch stays off although this operator leads.
 
-    `rests`: by namespace, where executors are not gated for now.
+    `rests`: by namespace, where executors are not gated for now. `patience_seconds`: as of Bulkhead.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class Reporter:
         clock: Callable[[], float],
         stays_off: Callable[[], bool] = lambda: False,
         rests: Callable[[], Mapping[str, Rest]] = dict,
+        patience_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
         self._rests = rests
@@ -101,7 +102,7 @@ class Reporter:
         self._candidates: dict[str, tuple[Read[SparkTopology], list[Candidate]]] = {}
         """Of this reconcile, by topology key."""
         self._turns = StatusTurns()
-        self._bulkhead = Bulkhead(client.connections)
+        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
 
     def __len__(self) -> int:
         """How many things it remembers from reconcile to reconcile."""

@@ -1,12 +1,12 @@
-"""One pool with ExecutorMoves on a server on loopback: what is written is kept, what is asked is on record."""
+"""One pool with ExecutorMoves on the fake API server, whose clock is the scene's."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import UTC, datetime
+from threading import Event
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -16,23 +16,25 @@ from ballast.controller.cluster_objects import ClusterObjects, OpenMove, Read, r
 from ballast.controller.cluster_view import ClusterView, pools_of
 from ballast.controller.context import Context
 from ballast.controller.gateclock import GateClock
-from ballast.controller.movers import Movers
+from ballast.controller.movers import Movers, Reread
 from ballast.controller.observe import Lists
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.constraint_reader import Volumes
 from ballast.kube.document import text
 from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeReader
-from ballast.kube.pods import PodReader
+from ballast.kube.pods import Pod, PodReader
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
-from tests.apiserver import Answer, ApiServer, Asked, scripted
-from tests.unit.kube.builders import CREATED, CREATED_AT, NOMINATED_BY_US, container, executor, node
+from tests.apiserver import Answer, ApiServer, Asked, Watch, serving
+from tests.unit.kube.builders import CREATED, CREATED_AT, container, executor, node
 
 JSON = dict[str, Any]
 NOW = CREATED_AT + 3600.0
 NAMESPACES = {"analytics": {"ballast.dev/gate": "enabled"}}
 HOOK = {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}}
+PATIENT_SECONDS, IMPATIENT_SECONDS = 60.0, 0.05
+"""For answers of a server that is as quick as the machine, and for those of one that keeps them back."""
 CPU = {"hot": 0.9, "mild": 0.5, "cold": 0.2}
 """Measured ratio of each node's CPU."""
 
@@ -73,15 +75,12 @@ def move(number: int, *, source: str = "hot", target: str = "cold", approved: bo
 
 @dataclass
 class Stage:
-    """`pods` and `moves` are the objects by name; the executors' metrics say nothing against moving them."""
+    """The executors' metrics say nothing against moving them."""
 
-    script: ApiServer
-    movers: Movers
-    telemetry: Telemetry
-    pods: dict[str, JSON] = field(default_factory=dict)
-    moves: dict[str, JSON] = field(default_factory=dict)
-    refusals: dict[str, Answer] = field(default_factory=dict)
-    """What is answered instead to a request whose path ends so."""
+    server: ApiServer
+    telemetry: Telemetry = field(default_factory=lambda: Telemetry(CollectorRegistry()))
+    events: EventRecorder = field(init=False)
+    movers: Movers = field(init=False)
     now: float = NOW
     spec: JSON = field(default_factory=dict)
     """Of the policy's moves."""
@@ -96,26 +95,77 @@ class Stage:
     watch_lags: bool = False
     """What is added is seen only by a move that reads its pods again."""
 
+    def __post_init__(self) -> None:
+        self.server.now = lambda: datetime.fromtimestamp(self.now, UTC)
+        client = self.server.client()
+        self.events = EventRecorder(client, instance="one", clock=lambda: self.now, on_error=_fail)
+        self.restart()
+
+    def restart(self, *, patience_seconds: float = PATIENT_SECONDS, reread: Reread | None = None) -> None:
+        """The operator, with nothing known of the moves."""
+        self.movers = Movers(
+            self.server.client(),
+            events=self.events,
+            telemetry=self.telemetry,
+            clock=lambda: self.now,
+            reread=reread,
+            patience_seconds=patience_seconds,
+        )
+
+    def keep_back(self, kept: Callable[[Asked], bool]) -> Event:
+        """Such requests are answered once the event is set."""
+        let, by = Event(), self.server.by
+
+        def late(asked: Asked) -> Answer | Watch:
+            assert not kept(asked) or let.wait(30), "this answer was waited for"
+            return by(asked)
+
+        self.server.by = late
+        return let
+
     def add(self, *pods: JSON) -> None:
-        self.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+        self.server.put("pods", *pods)
 
     def order(self, *moves: JSON) -> None:
-        self.moves |= {each["metadata"]["name"]: each for each in moves}
+        self.server.put("executormoves", *moves)
+
+    def gone(self, number: int) -> None:
+        """That executor's pod has ended."""
+        self.server.remove("pods", f"spark-1-exec-{number}", "analytics")
+
+    @property
+    def pods(self) -> dict[str, JSON]:
+        """By name, as the server has them."""
+        return {each["metadata"]["name"]: each for each in self.server.all("pods")}
+
+    @property
+    def moves(self) -> dict[str, JSON]:
+        """By name, as the server has them."""
+        return {each["metadata"]["name"]: each for each in self.server.all("executormoves")}
+
+    def opened(self) -> list[OpenMove]:
+        found, broken = read_moves(tuple(self.moves.values()))
+        assert not broken
+        return found
+
+    def read_pods(self) -> list[Pod]:
+        return [PodReader().read(pod) for pod in self.pods.values()]
+
+    def versions(self, pod: str) -> list[str]:
+        """All that this pod ever had."""
+        changes = [each for each in self.server.changes if each.key[::2] == ("pods", pod)]
+        return [str(each.version) for each in changes]
 
     def begin(self) -> None:
         """A reconcile begins with the moves that there are."""
-        found, _ = read_moves(tuple(self.moves.values()))
-        self.movers.keep(found)
+        self.movers.keep(self.opened())
 
     def run(self) -> float | None:
         """One look and one walk over the moves; when to look again."""
-        found, broken = read_moves(tuple(copy.deepcopy(list(self.moves.values()))))
-        assert not broken
+        found = self.opened()
         context = self.context([*found, *self.deleted])
         if self.watch_lags:
-            seen, reader = self.context(found, only_old=True), PodReader()
-            pods = [reader.read(pod) for pod in self.pods.values()]
-            context = seen.with_pods("analytics", "spark-1", pods)
+            context = self.context(found, only_old=True).with_pods("analytics", "spark-1", self.read_pods())
         return self.movers.run(context, found)[1]
 
     def phase(self, name: str) -> tuple[str, str]:
@@ -128,13 +178,12 @@ class Stage:
 
     def done(self) -> list[str]:
         """What was written, in order, in short; Events aside."""
-        written = [(each.method, each.path.split("?")[0].split("/analytics/")[-1]) for each in self.script.writes]
+        written = [(each.method, each.route.split("/analytics/")[-1]) for each in self.server.writes]
         return [f"{method} {path}" for method, path in written if path != "events"]
 
     def context(self, moves: list[OpenMove], *, only_old: bool = False) -> Context:
-        reader, node_reader = PodReader(), NodeReader()
-        read_pods = [reader.read(pod) for pod in self.pods.values()]
-        pods = [pod for pod in read_pods if not only_old or pod.created_at < NOW]
+        node_reader = NodeReader()
+        pods = [pod for pod in self.read_pods() if not only_old or pod.created_at < NOW]
         nodes = [node_reader.read(node(name)) for name in CPU]
         read = _policy(self.spec)
         objects = ClusterObjects(Lists(pods, nodes, NAMESPACES, self.volumes), (read,), (), ())
@@ -152,52 +201,9 @@ class Stage:
         seconds = self.task_seconds.get(pod)
         return ExecutorUsage(cpu_cores=0.5, state_bytes=1024.0, task_seconds=seconds, task_bytes=seconds and 1.0)
 
-    def answer(self, asked: Asked) -> Answer:
-        path = asked.path.split("?")[0]
-        for ending, answer in self.refusals.items():
-            if path.endswith(ending):
-                return answer
-        if asked.method == "PATCH" and "/executormoves/" in path:
-            return self._write(self.moves[path.split("/")[-2]], asked.body)
-        if asked.method == "PATCH" and "/pods/" in path and path.endswith("/status"):
-            return self._nominate(self.pods[path.split("/")[-2]], asked.body)
-        if asked.method == "DELETE" and "/executormoves/" in path:
-            del self.moves[path.split("/")[-1]]
-        return Answer(body={"metadata": {}})
-
-    def _write(self, stored: JSON, patch: Mapping[str, Any]) -> Answer:
-        """A merge patch, guarded by the version that was read."""
-        if patch["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
-            return Answer(409, {"reason": "Conflict", "message": "the object has been modified"})
-        stored["metadata"]["resourceVersion"] = str(int(stored["metadata"]["resourceVersion"]) + 1)
-        merge(stored.setdefault("status", {}), patch["status"])
-        return Answer(body=stored)
-
-    def _nominate(self, stored: JSON, patch: list[JSON]) -> Answer:
-        """A patch of operations that are guarded by the uid and the version that was read."""
-        *guards, change = patch
-        metadata = stored["metadata"]
-        assert [each["value"] for each in guards] == [metadata["uid"], metadata["resourceVersion"]]
-        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
-        metadata["managedFields"] = [NOMINATED_BY_US]
-        stored["status"].pop("nominatedNodeName", None)
-        if change["op"] == "add":
-            stored["status"]["nominatedNodeName"] = change["value"]
-        return Answer(body=stored)
-
 
 def _of_the_application(seconds: float | None) -> dict[tuple[str, str], float]:
     return {} if seconds is None else {("analytics", "spark-1"): seconds}
-
-
-def merge(target: JSON, changes: Mapping[str, Any]) -> None:
-    for key, value in changes.items():
-        if value is None:
-            target.pop(key, None)
-        elif isinstance(value, dict):
-            merge(target.setdefault(key, {}), value)
-        else:
-            target[key] = value
 
 
 def _policy(moves: Mapping[str, Any]) -> Read[BalancingPolicy]:
@@ -215,18 +221,9 @@ def _policy(moves: Mapping[str, Any]) -> Read[BalancingPolicy]:
 
 
 @contextmanager
-def stage(folder: Path) -> Iterator[Stage]:
-    with scripted() as script:
-        client = script.client(folder)
-
-        def clock() -> float:
-            return found.now
-
-        events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
-        telemetry = Telemetry(CollectorRegistry())
-        found = Stage(script, Movers(client, events=events, telemetry=telemetry, clock=clock), telemetry)
-        script.by = found.answer
-        yield found
+def stage() -> Iterator[Stage]:
+    with serving(ApiServer()) as server:
+        yield Stage(server)
 
 
 def _fail(error: Exception) -> None:

@@ -22,11 +22,10 @@ from ballast.controller.actuator import Actuator
 from ballast.controller.cluster_objects import read_moves
 from ballast.controller.logs import Changes, Line
 from ballast.controller.reporter import Reporter
-from ballast.kube.events import EventRecorder
 from ballast.model import Memory, MovePhase, MovesMode, Pin, Placement, Plan, Reason, Refusal
 from ballast.moves.state import MoveMetrics, MoveReason
 from tests.apiserver import Answer
-from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
+from tests.unit.controller.stage import NOW, PATIENT_SECONDS, Stage, move, stage, streaming
 from tests.unit.controller.test_actuator import MOVE
 from tests.unit.kube.builders import GATE
 
@@ -50,8 +49,8 @@ except ZeroDivisionError:
 
 
 @pytest.fixture
-def pool(tmp_path: Path) -> Iterator[Stage]:
-    with stage(tmp_path) as found:
+def pool() -> Iterator[Stage]:
+    with stage() as found:
         found.add(streaming(1, node="hot"), *(streaming(number, node=None, gates=[GATE]) for number in (2, 3, 4)))
         yield found
 
@@ -67,13 +66,14 @@ def lines(caplog: pytest.LogCaptureFixture, line: Line) -> list[dict[str, Any]]:
     return [{key: record[key] for key in line.value.keys} for record in written]
 
 
-def actuator(pool: Stage, folder: Path) -> Actuator:
-    client = pool.script.client(folder)
-    return Actuator(client, events=recorder(pool, folder), telemetry=pool.telemetry, clock=lambda: NOW)
-
-
-def recorder(pool: Stage, folder: Path) -> EventRecorder:
-    return EventRecorder(pool.script.client(folder), instance="one", clock=lambda: NOW, on_error=lambda _: None)
+def actuator(pool: Stage) -> Actuator:
+    return Actuator(
+        pool.server.client(),
+        events=pool.events,
+        telemetry=pool.telemetry,
+        clock=lambda: NOW,
+        patience_seconds=PATIENT_SECONDS,
+    )
 
 
 def placement(number: int, node: str | None, pin: Pin = Pin.ZONE, **more: Any) -> Placement:
@@ -95,12 +95,12 @@ def test_a_line_with_other_keys_than_its_own_is_refused() -> None:
 
 
 def test_a_set_that_is_placed_is_one_line_and_one_each_for_those_without_a_place(
-    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    pool: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pool.refusals["/pods/spark-1-exec-4"] = Answer(403, {"message": "no"})
+    pool.server.refusals["/pods/spark-1-exec-4"] = Answer(403, {"message": "no"})
     bare = placement(3, None, Pin.NONE, reason=Reason.NO_ROOM, detail="the pool is full")
     plan = Plan(placements=(placement(2, "cold"), bare, placement(4, "cold")))
-    actuator(pool, tmp_path).release(pool.context([]), plan)
+    actuator(pool).release(pool.context([]), plan)
     common = {"policy": "streaming", "topology": "analytics/spark-1", "executors": 1}
     assert lines(caplog, Line.PLACED) == [{**common, "places": {"cold": 1}, "reason": ""}]
     assert lines(caplog, Line.UNPLACED) == [{**common, "reason": "NoRoom", "detail": "the pool is full"}]
@@ -109,48 +109,41 @@ def test_a_set_that_is_placed_is_one_line_and_one_each_for_those_without_a_place
     assert pool.metric("ballast_unplaced_sets_total", cause="NoRoom") == 1.0
 
 
-def test_a_set_that_has_only_a_zone_is_placed_there(
-    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_set_that_has_only_a_zone_is_placed_there(pool: Stage, caplog: pytest.LogCaptureFixture) -> None:
     late = placement(2, None, reason=Reason.GATE_TIMEOUT)
-    actuator(pool, tmp_path).release(pool.context([]), Plan(placements=(replace(late, location=("a", None, None)),)))
+    actuator(pool).release(pool.context([]), Plan(placements=(replace(late, location=("a", None, None)),)))
     assert [(line["places"], line["reason"]) for line in lines(caplog, Line.PLACED)] == [({"a": 1}, "GateTimeout")]
 
 
-def test_a_set_whose_place_is_a_preference_is_placed(
-    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_set_whose_place_is_a_preference_is_placed(pool: Stage, caplog: pytest.LogCaptureFixture) -> None:
     preferred = placement(2, "cold", Pin.NONE, detail="its place is preferred, not required")
-    actuator(pool, tmp_path).release(pool.context([]), Plan(placements=(preferred,)))
+    actuator(pool).release(pool.context([]), Plan(placements=(preferred,)))
     assert [line["places"] for line in lines(caplog, Line.PLACED)] == [{"cold": 1}]
     assert lines(caplog, Line.UNPLACED) == []
 
 
 def test_a_set_whose_places_are_preferred_since_they_were_refused_is_placed(
-    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    pool: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused = placement(2, "cold", Pin.NONE, reason=Reason.TOO_MANY_ATTEMPTS, detail="its place is preferred")
-    actuator(pool, tmp_path).release(pool.context([]), Plan(placements=(refused,)))
+    actuator(pool).release(pool.context([]), Plan(placements=(refused,)))
     assert [(line["places"], line["reason"]) for line in lines(caplog, Line.PLACED)] == [
         ({"cold": 1}, "TooManyAttempts")
     ]
     assert lines(caplog, Line.UNPLACED) == []
 
 
-def test_what_no_policy_places_is_a_line_without_a_policy(
-    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    actuator(pool, tmp_path).release_strays(list(pool.context([]).pods.values()), {})
+def test_what_no_policy_places_is_a_line_without_a_policy(pool: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    actuator(pool).release_strays(list(pool.context([]).pods.values()), {})
     (line,) = lines(caplog, Line.UNPLACED)
     assert (line["policy"], line["executors"], line["reason"]) == ("", 3, "NotEnforced")
 
 
 def test_a_pod_that_is_deleted_since_its_place_cannot_run_it_is_a_line(
-    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    pool: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pool.script.by = lambda asked: Answer(body=pool.pods["spark-1-exec-2"]) if asked.method == "GET" else Answer()
     stranded = replace(placement(2, None), detail="no node takes it")
-    actuator(pool, tmp_path).delete_stranded(pool.context([]), Plan(replacements=(stranded,)))
+    actuator(pool).delete_stranded(pool.context([]), Plan(replacements=(stranded,)))
     (line,) = lines(caplog, Line.DELETED)
     assert (line["policy"], line["executor"], line["outcome"]) == ("streaming", "analytics/spark-1-exec-2", "Deleted")
 
@@ -167,10 +160,10 @@ def test_a_move_that_is_measured_is_a_line_with_what_was_predicted(caplog: pytes
     ]
 
 
-def test_a_move_is_a_line_when_it_is_decided(pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_move_is_a_line_when_it_is_decided(pool: Stage, caplog: pytest.LogCaptureFixture) -> None:
     context = pool.context([])
     enforced = replace(context.policy, moves=replace(context.policy.moves, mode=MovesMode.ENFORCE))
-    actuator(pool, tmp_path).create_moves(replace(context, policy=enforced), Plan(moves=(MOVE,)))
+    actuator(pool).create_moves(replace(context, policy=enforced), Plan(moves=(MOVE,)))
     (line,) = lines(caplog, Line.DECIDED)
     assert (line["executor"], line["source"], line["target"]) == ("analytics/spark-1-exec-1", "hot", "cold")
 
@@ -186,14 +179,14 @@ def test_phases_and_the_eviction_are_lines_but_not_each_attempt_of_it(
     answer: Answer, outcome: str, pool: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     pool.order(move(1))
-    pool.refusals["/eviction"] = answer
+    pool.server.refusals["/eviction"] = answer
     pool.run()
     pool.run()
     assert [(line["phase"], line["move"]) for line in lines(caplog, Line.PHASE)] == [
         ("Approved", "analytics/m1"),
         ("Leaving", "analytics/m1"),
     ]
-    del pool.refusals["/eviction"]
+    del pool.server.refusals["/eviction"]
     pool.run()
     assert [line["outcome"] for line in lines(caplog, Line.EVICTED)] == [outcome, "Evicted"]
 
@@ -227,8 +220,8 @@ def test_a_policy_that_is_gone_is_forgotten() -> None:
     assert len(changes) == 0
 
 
-def test_a_report_says_what_is_refused(pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    reporter = Reporter(pool.script.client(tmp_path), events=recorder(pool, tmp_path), clock=lambda: NOW)
+def test_a_report_says_what_is_refused(pool: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    reporter = Reporter(pool.server.client(), events=pool.events, clock=lambda: NOW)
     reporter.begin({"streaming"}, [])
     plan = Plan(refusals=(Refusal("hot", Reason.BALANCED),), moves=(MOVE,))
     context = pool.context([])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,8 +100,8 @@ def test_a_server_that_is_slow_leaves_less_to_a_reconcile() -> None:
 
 
 @pytest.fixture
-def pool(tmp_path: Path) -> Iterator[Stage]:
-    with stage(tmp_path) as found:
+def pool() -> Iterator[Stage]:
+    with stage() as found:
         found.add(streaming(1, node="hot"), streaming(3, node="mild"))
         yield found
 
@@ -155,7 +154,7 @@ def test_when_executors_are_to_be_released_one_move_has_its_turn_and_the_others_
 def test_a_reconcile_looks_at_one_move_when_executors_are_to_be_released(pool: Stage) -> None:
     pool.order(*(move(number) for number in range(10, 13)))
     pool.begin()
-    found, _ = read_moves(tuple(pool.moves.values()))
+    found = pool.opened()
     pool.movers.run(pool.context(found), found, release_due=lambda: True)
     assert len(pool.done()) == 1
 
