@@ -34,7 +34,7 @@ from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth,
 from ballast.prometheus import Reading
 from tests.apiserver import Answer, Asked, Watch
 from tests.properties.carried.server import BUDGET, NAMESPACE, Ended, PlayedServer, Stored
-from tests.unit.controller.stage import NAMESPACES, NOW, move, streaming
+from tests.unit.controller.stage import NAMESPACES, NOW, PATIENT_SECONDS, move, streaming
 from tests.unit.kube.builders import GATE, node
 
 JSON = dict[str, Any]
@@ -153,6 +153,7 @@ class Play:
             telemetry=Telemetry(CollectorRegistry()),
             clock=self.clock,
             reread=self._reread,
+            patience_seconds=PATIENT_SECONDS,
         )
         return Leader(movers)
 
