@@ -210,7 +210,7 @@ class _Pool:
 
 
 def _timeout() -> Exception:
-    return urllib3.exceptions.ReadTimeoutError(None, "inside", "Read timed out.")  # type: ignore[arg-type]
+    return urllib3.exceptions.ReadTimeoutError("inside", "inside", "Read timed out.")  # type: ignore[arg-type]
 
 
 class _WatchedInside:

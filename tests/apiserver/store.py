@@ -102,6 +102,13 @@ class Store:
             self.oldest = self.version
             self.news.notify_all()
 
+    def restore(self, changes: int) -> None:
+        """Go back before the last changes, as an etcd does from a backup: their versions come again."""
+        with self.news:
+            undone = self.changes[len(self.changes) - changes :]
+            self.objects, self.version = self._before(undone), undone[0].version - 1
+            del self.changes[-changes:]
+
     def past(self, changes: int) -> dict[Key, JSON]:
         """The objects before the last changes: what a watch that is late still shows."""
         with self.news:

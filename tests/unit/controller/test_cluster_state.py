@@ -26,10 +26,9 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Policy
-from tests.apiserver import Answer, scripted
+from tests.apiserver import Answer, ApiServer, Fault, scripted
 from tests.unit.controller.stage import move
 from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, driver, executor, node, pod
-from tests.unit.kube.watched_server import WatchedCluster, identified, silent
 
 JSON = dict[str, Any]
 NODES = [node("node-1"), node("node-2", labels={"topology.kubernetes.io/zone": "b"})]
@@ -52,15 +51,33 @@ POLICY: JSON = {
 }
 
 
+def identified(item: JSON, version: int) -> JSON:
+    metadata = item["metadata"]
+    return {**item, "metadata": {"uid": f"uid-{metadata['name']}", **metadata, "resourceVersion": str(version)}}
+
+
 @dataclass
 class Observed:
-    cluster: WatchedCluster
+    server: ApiServer
     state: ClusterState
     failures: list[Failure] = field(default_factory=list)
     noticed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     gated: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     """What came to a gate is not in `noticed`."""
     now: float = 0.0
+
+    def put(self, raw: JSON, version: int | None = None, *, plural: str = "pods") -> None:
+        """`version`: that it gets, if another one than the next."""
+        self.server.version = self.server.version if version is None else version - 1
+        self.server.put(plural, raw)
+
+    def gone(self, raw: JSON, *, plural: str = "pods") -> JSON:
+        """Removes it. As it was."""
+        metadata = raw["metadata"]
+        place = (plural, metadata["name"], metadata.get("namespace", ""))
+        last = self.server.one(*place)
+        self.server.remove(*place)
+        return last
 
     def await_notice(self) -> None:
         assert self.noticed.acquire(timeout=30)
@@ -80,10 +97,13 @@ class Observed:
 
 @contextmanager
 def observed(*pods: JSON, **objects: list[JSON]) -> Iterator[Observed]:
-    cluster = WatchedCluster(**{"pods": list(pods), "nodes": NODES, "namespaces": NAMESPACES, **objects})
-    found = Observed(cluster, None)  # type: ignore[arg-type]
+    server = ApiServer(version=0)
+    for plural, raws in {"pods": pods, "nodes": NODES, "namespaces": NAMESPACES, **objects}.items():
+        server.put(plural, *raws)
+    server.version = max(100, server.version)
+    found = Observed(server, None)  # type: ignore[arg-type]
     found.state = ClusterState(
-        cluster,  # type: ignore[arg-type]
+        server.client(),
         monotonic=lambda: found.now,
         notify=found.noticed.release,
         gated=found.gated.release,
@@ -100,29 +120,26 @@ def observed(*pods: JSON, **objects: list[JSON]) -> Iterator[Observed]:
 
 def test_a_pod_that_the_watch_brings_is_noticed_and_seen() -> None:
     with observed() as found:
-        watch = found.cluster.server("pods").next_watch()
-        watch.send("ADDED", identified(executor(1, gates=[GATE]), 200))
+        found.put(executor(1, gates=[GATE]))
         found.await_gated()
         assert found.pods() == {"spark-1-exec-1": ("ballast.dev/placement",)}
 
 
 def test_an_executor_at_its_gate_is_told_from_other_changes_which_may_be_a_flood() -> None:
     with observed(executor(1, gates=[GATE, {"name": "kueue.x-k8s.io/admission"}]), executor(2, gates=[GATE])) as found:
-        watch = found.cluster.server("pods").next_watch()
-        watch.send("MODIFIED", identified(executor(1, gates=[GATE]), 200))
+        found.put(executor(1, gates=[GATE]))
         found.await_gated()
         assert not found.noticed.acquire(blocking=False)
-        watch.send("MODIFIED", identified(executor(2), 201))
+        found.put(executor(2))
         found.await_notice()
         assert not found.gated.acquire(blocking=False)
 
 
 def test_other_pods_are_summed_up_by_node_and_wake_nothing() -> None:
     with observed(pod("web-1", node="node-1")) as found:
-        watch = found.cluster.server("pods").next_watch()
-        watch.send("ADDED", identified(pod("web-2", node="node-1"), 200))
-        watch.send("DELETED", identified(pod("web-1", node="node-1"), 201))
-        watch.send("ADDED", identified(executor(1, gates=[GATE]), 202))
+        found.put(pod("web-2", node="node-1"))
+        found.gone(pod("web-1", node="node-1"))
+        found.put(executor(1, gates=[GATE]))
         found.await_gated()
         others = found.state.look().lists.others
         assert {name: requested.pods for name, requested in others.requested.items()} == {"node-1": 1}
@@ -204,8 +221,7 @@ def test_topologies_beyond_the_quota_of_their_namespace_are_left_alone_until_oth
         assert [str(each) for each in objects.excesses] == [
             "sparktopologies in analytics beyond 4 MiB of specs are left alone, long-4 too: delete some"
         ]
-        found.state.heard(kinds.SPARK_TOPOLOGY, identified(flood[0], 1), deleted=True)
-        found.cluster.servers["sparktopologies"] = WatchedCluster(other=[*flood[1:], others]).server("other")
+        found.state.heard(kinds.SPARK_TOPOLOGY, found.gone(flood[0], plural="sparktopologies"), deleted=True)
         found.state.verify()
         assert named(found.state.look()) == ["long-1", "long-2", "long-3", "long-4", "other"]
         assert [each.name for each in found.state.look().excesses] == ["long-5"]
@@ -221,16 +237,15 @@ def test_very_short_topologies_count_as_a_kibibyte_each() -> None:
 
 
 def test_moves_by_hand_beyond_the_quota_of_their_namespace_are_left_alone_and_the_operators_own_are_not() -> None:
-    flood, own = [by_hand(number) for number in range(2010)], [move(number) for number in range(3000, 3010)]
+    flood, own = [by_hand(number) for number in range(1000, 3010)], [move(number) for number in range(4000, 4010)]
     with observed(executormoves=[*flood, *own]) as found:
         assert len(found.state.look().moves) == 2010
         assert [str(each) for each in found.state.look().excesses] == [
-            "executormoves in analytics beyond 2000 by hand are left alone, m2000 too: delete some"
+            "executormoves in analytics beyond 2000 by hand are left alone, m3000 too: delete some"
         ]
-        found.state.heard(kinds.EXECUTOR_MOVE, identified(flood[0], 1), deleted=True)
-        found.cluster.servers["executormoves"] = WatchedCluster(other=[*flood[1:], *own]).server("other")
+        found.state.heard(kinds.EXECUTOR_MOVE, found.gone(flood[0], plural="executormoves"), deleted=True)
         found.state.verify()
-        assert "m2000" in {each["metadata"]["name"] for each in found.state.look().moves}
+        assert "m3000" in {each["metadata"]["name"] for each in found.state.look().moves}
 
 
 def by_hand(number: int) -> JSON:
@@ -256,10 +271,9 @@ def test_a_released_executor_is_not_released_again_before_its_event_comes() -> N
         found.state.wrote(kinds.POD, {"metadata": {"uid": uid, "name": "x", "resourceVersion": "300"}})
         assert found.pods() == {"spark-1-exec-1": ()}
         assert found.state.gated() == []
-        watch = found.cluster.server("pods").next_watch()
-        watch.send("MODIFIED", identified(executor(1, gates=[GATE]), 299))
+        found.put(executor(1, gates=[GATE]), 299)
         found.quiet()
-        watch.send("ADDED", identified(executor(2), 301))
+        found.put(executor(2))
         found.await_notice()
         assert found.pods() == {"spark-1-exec-1": (), "spark-1-exec-2": ()}
 
@@ -280,9 +294,8 @@ def test_an_executor_that_was_nominated_and_released_before_any_event_came_is_no
         uid = ours["metadata"]["uid"]
         found.state.wrote(kinds.POD, {"metadata": {"uid": uid, "name": "x", "resourceVersion": "301"}})
         found.quiet()
-        watch = found.cluster.server("pods").next_watch()
-        watch.send("MODIFIED", identified(executor(1, status=nominated), 302))
-        watch.send("ADDED", identified(executor(2), 303))
+        found.put(executor(1, status=nominated), 302)
+        found.put(executor(2))
         found.await_notice()
         assert [pod.nominated for pod in found.state.look().lists.pods] == ["node-1", None]
 
@@ -327,9 +340,8 @@ def test_news_of_a_node_or_a_namespace_that_change_nothing_a_pass_reads_wake_not
         {**raw, "metadata": {**raw["metadata"], "annotations": {"heartbeat": "2"}}} if plural != "nodes" else raw
     )
     with observed() as found:
-        watch = found.cluster.server(plural).next_watch()
-        watch.send("MODIFIED", identified(heartbeat, 200))
-        watch.send("MODIFIED", identified(labeled(raw, "example.org/new"), 201))
+        found.put(heartbeat, plural=plural)
+        found.put(labeled(raw, "example.org/new"), plural=plural)
         found.await_notice()
         lists = found.state.look().lists
         known = {node.name: node.labels for node in lists.nodes} | dict(lists.namespaces)
@@ -356,34 +368,34 @@ def test_a_write_of_status_is_no_news_and_a_change_of_spec_is(kind: Kind, raw: J
 
 def test_what_kopf_has_missed_is_found_by_a_list() -> None:
     with observed(balancingpolicies=[POLICY]) as found:
-        found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY, CLICKS]).server("other")
+        found.put(CLICKS, plural="balancingpolicies")
         missed = found.state.verify()
         assert missed.keys() == {"uid-clicks"}
         assert found.state.unheard(missed)
-        found.state.heard(kinds.BALANCING_POLICY, identified(CLICKS, 2))
+        found.state.heard(kinds.BALANCING_POLICY, identified(CLICKS, missed["uid-clicks"]))
         assert not found.state.unheard(missed)
 
 
 def test_after_etcd_was_restored_from_a_backup_our_own_kinds_are_as_they_are_listed() -> None:
     """The watch of pods finds out, and what kopf has told of has versions that are still to come."""
     with observed(balancingpolicies=[POLICY]) as found:
+        (listed,) = found.server.all("balancingpolicies")
         found.state.heard(kinds.BALANCING_POLICY, identified(POLICY | {"spec": {"interval": "30s"}}, 95))
         assert not found.state.restored()
-        for plural, server in found.cluster.servers.items():
-            server.version = 60
-            if plural == "pods":
-                server.next_watch().fail(silent())
-                server.next_watch()
+        found.server.next_watch(3)
+        found.server.version = 60
+        found.server.strike(Fault.SILENT)
+        found.server.next_watch(6)
         assert found.state.restored()
         (policy,) = found.state.look().policies
-        assert policy.raw["metadata"]["resourceVersion"] == "1"
-        assert found.state.unheard({"uid-streaming": 1})
+        assert policy.raw["metadata"]["resourceVersion"] == listed["metadata"]["resourceVersion"]
+        assert found.state.unheard({"uid-streaming": int(listed["metadata"]["resourceVersion"])})
         assert not found.state.restored()
 
 
 def test_a_write_of_this_process_after_the_list_is_not_taken_for_a_change_that_kopf_missed() -> None:
     with observed(balancingpolicies=[POLICY]) as found:
-        found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY, CLICKS]).server("other")
+        found.put(CLICKS, plural="balancingpolicies")
         missed = found.state.verify()
         found.state.heard(kinds.BALANCING_POLICY, identified(CLICKS, missed["uid-clicks"]))
         found.state.wrote(kinds.BALANCING_POLICY, identified(CLICKS, missed["uid-clicks"] + 7))
@@ -428,7 +440,7 @@ def test_the_late_news_that_the_older_of_two_is_gone_does_not_hide_a_third() -> 
 
 def test_a_policy_that_came_after_the_pod_makes_the_objects_unconfirmed_once() -> None:
     with observed(executor(1, gates=[GATE])) as found:
-        found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY]).server("other")
+        found.put(POLICY, plural="balancingpolicies")
         assert not found.state.confirm()
         assert found.state.confirm()
         assert [read.resource.metadata.name for read in found.state.look().policies] == ["streaming"]
@@ -436,7 +448,7 @@ def test_a_policy_that_came_after_the_pod_makes_the_objects_unconfirmed_once() -
 
 def test_a_move_that_is_changed_all_the_time_leaves_the_objects_confirmed() -> None:
     with observed(executor(1, gates=[GATE])) as found:
-        found.cluster.servers["executormoves"] = WatchedCluster(other=[move(1)]).server("other")
+        found.put(move(1), plural="executormoves")
         assert found.state.confirm()
         assert found.state.verify()
 
@@ -447,7 +459,6 @@ def test_where_other_pods_keep_executors_away_is_known_as_long_as_they_are_there
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     lonely = [pod(f"lonely-{n}", node="node-1", affinity=affinity) for n in range(2)]
     with observed(*lonely, executor(1, gates=[GATE]), pod("other", node="node-1")) as found:
-        watch = found.cluster.server("pods").next_watch()
 
         def known() -> list[set[str]]:
             lists = found.state.look().lists
@@ -460,8 +471,8 @@ def test_where_other_pods_keep_executors_away_is_known_as_long_as_they_are_there
 
         assert known() == [{"node-1"}]
         for number, each in enumerate(lonely):
-            watch.send("DELETED", identified(each, 200 + number))
-            watch.send("ADDED", identified(executor(5 + number), 300 + number))
+            found.gone(each)
+            found.put(executor(5 + number))
             found.await_notice()
             assert known() == ([{"node-1"}] if number == 0 else [])
 
@@ -492,9 +503,8 @@ def test_nothing_is_decided_on_a_watch_that_has_been_silent_for_too_long() -> No
 
 def test_an_executor_that_fails_is_reported_although_its_pod_goes_at_once() -> None:
     with observed(executor(1, node="node-1")) as found:
-        watch = found.cluster.server("pods").next_watch()
-        watch.send("MODIFIED", identified(executor(1, node="node-1", phase="Failed"), 200))
-        watch.send("DELETED", identified(executor(1, node="node-1", phase="Failed"), 201))
+        found.put(executor(1, node="node-1", phase="Failed"))
+        found.gone(executor(1, node="node-1", phase="Failed"))
         found.await_notice()
         found.await_notice()
         assert found.failures == [Failure(("analytics", "spark-1"), 1)]
@@ -509,14 +519,15 @@ def test_volumes_are_watched_from_the_first_executor_on_that_mounts_a_claim() ->
     }
     with observed(executor(1), persistentvolumes=[volume]) as found:
         assert "persistentvolumes" not in found.state.ages()
-        found.cluster.server("pods").next_watch().send("ADDED", identified(mounting, 200))
+        found.put(mounting)
         found.await_notice()
         assert found.state.look().lists.volumes.node_terms("analytics", ("data",))
         assert "persistentvolumes" in found.state.ages()
         found.state.look()
-        assert found.cluster.server("persistentvolumes").listed == 1
+        asked = [each.place.plural for each in found.server.asked if "watch" not in each.query]
+        assert asked.count("persistentvolumes") == 1
         never = "any user may create claims: no executor waits for a list of thousands that are as long as etcd takes"
-        assert "persistentvolumeclaims" not in found.cluster.servers, never
+        assert "persistentvolumeclaims" not in asked, never
 
 
 PODS = st.lists(
@@ -542,14 +553,13 @@ PODS = st.lists(
 def test_a_pass_sees_the_same_by_watches_as_by_lists(first: list[JSON], then: list[JSON]) -> None:
     """Whatever was there first, and whatever came, changed and went."""
     with observed(*first, sparktopologies=[CLICKS], balancingpolicies=[POLICY]) as found:
-        watch = found.cluster.server("pods").next_watch()
         later = {each["metadata"]["name"] for each in then}
-        for version, each in enumerate(first, 200):
+        for each in first:
             if each["metadata"]["name"] not in later:
-                watch.send("DELETED", identified(each, version))
-        for version, each in enumerate(then, 300):
-            watch.send("MODIFIED", identified(each, version))
-        watch.send("ADDED", identified(executor(9, node="node-1"), 400))
+                found.gone(each)
+        for each in then:
+            found.put(each)
+        found.put(executor(9, node="node-1"))
         while "spark-1-exec-9" not in found.pods():
             found.await_notice()
         objects = found.state.look()

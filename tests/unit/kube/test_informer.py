@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ballast.kube.client import Client
 from ballast.kube.document import Page
-from ballast.kube.errors import Gone, Unavailable
+from ballast.kube.errors import Unavailable
 from ballast.kube.informer import Informer, Store, Timing
 from ballast.kube.kinds import POD
 from ballast.kube.objects import Objects, Query
+from ballast.kube.stream import Stream
+from tests.apiserver import Answer, ApiServer, Fault, Watch
 from tests.unit.kube.trials import TIMING, burners, recoveries
-from tests.unit.kube.watched_server import Watch, WatchedServer, silent
 
 JSON = dict[str, Any]
 AT_ONCE = Timing(first_backoff_seconds=0.0, longest_backoff_seconds=0.0)
@@ -35,18 +36,28 @@ class Longest(random.Random):
         return max(a, b)
 
 
-def pod(name: str, version: int) -> JSON:
-    return {"metadata": {"uid": f"uid-{name}", "name": name, "resourceVersion": str(version)}}
+def bookmark(version: int) -> bytes:
+    return json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}).encode() + b"\n"
 
 
 @dataclass
 class Followed:
     """What an informer knows, and a way to wait for it."""
 
-    server: WatchedServer
+    server: ApiServer
+    client: Client
     names: set[str] = field(default_factory=set)
     changed: threading.Condition = field(default_factory=threading.Condition)
     now: float = 0.0
+
+    @property
+    def listed(self) -> int:
+        """How often everything was."""
+        asked = [each.query for each in self.server.asked]
+        return len([each for each in asked if "watch" not in each and each.get("limit") != "1"])
+
+    def put(self, *names: str) -> None:
+        self.server.put("pods", *({"metadata": {"name": name}} for name in names))
 
     def follow(self, before: str | None, after: str | None) -> None:
         with self.changed:
@@ -59,10 +70,12 @@ class Followed:
 
 
 @contextmanager
-def followed(*lists: list[JSON], timing: Timing = AT_ONCE) -> Iterator[tuple[Followed, Informer[str]]]:
-    known = Followed(WatchedServer(*lists))
+def followed(*names: str, timing: Timing = AT_ONCE) -> Iterator[tuple[Followed, Informer[str]]]:
+    server = ApiServer()
+    known = Followed(server, server.client())
+    known.put(*names)
     store: Store[str] = Store(lambda raw: str(raw["metadata"]["name"]), known.follow)
-    informer = Informer(known.server, Query(POD), store, monotonic=lambda: known.now, timing=timing)  # type: ignore[arg-type]
+    informer = Informer(known.client, Query(POD), store, monotonic=lambda: known.now, timing=timing)
     informer.start()
     try:
         yield known, informer
@@ -73,115 +86,133 @@ def followed(*lists: list[JSON], timing: Timing = AT_ONCE) -> Iterator[tuple[Fol
 
 
 def test_it_lists_once_and_follows_the_watch_from_there() -> None:
-    with followed([pod("a", 7)]) as (known, informer):
+    with followed("a") as (known, informer):
         watch = known.server.next_watch()
         assert informer.synced
-        assert watch.parameters["resourceVersion"] == "100"
+        assert watch.parameters["resourceVersion"] == str(known.server.version)
         assert watch.parameters["allowWatchBookmarks"] == "true"
         longest_seconds = Timing().server_seconds
         assert 0.8 * longest_seconds - 1 <= int(watch.parameters["timeoutSeconds"]) <= longest_seconds
-        watch.send("ADDED", pod("b", 101))
+        known.put("b")
         known.until("a", "b")
-        watch.send("DELETED", pod("a", 102))
+        known.server.remove("pods", "a")
         known.until("b")
-        assert known.server.listed == 1
+        assert known.listed == 1
 
 
 def test_it_lists_and_watches_only_what_it_was_asked_for() -> None:
-    server, wanted = WatchedServer([]), {"labelSelector": "spark-role", "fieldSelector": "spec.nodeName=node-1"}
+    server, wanted = ApiServer(), {"labelSelector": "spark-role", "fieldSelector": "spec.nodeName=node-1"}
     query = Query(POD, labels=wanted["labelSelector"], fields=wanted["fieldSelector"])
     store: Store[str] = Store(str, lambda _, __: None)
-    informer = Informer(server, query, store, monotonic=lambda: 0.0, timing=AT_ONCE)  # type: ignore[arg-type]
+    informer = Informer(server.client(), query, store, monotonic=lambda: 0.0, timing=AT_ONCE)
     informer.start()
     try:
         watch = server.next_watch()
     finally:
         informer.stop()
         informer.join(30)
-    assert [asked.items() >= wanted.items() for asked in (server.asked[0], watch.parameters)] == [True, True]
+    assert [asked.items() >= wanted.items() for asked in (server.asked[0].query, watch.parameters)] == [True, True]
 
 
 def test_a_watch_that_ends_is_resumed_after_what_was_last_heard_and_nothing_is_listed() -> None:
-    with followed([]) as (known, _):
+    with followed() as (known, informer):
         watch = known.server.next_watch()
-        watch.send("ADDED", pod("a", 120))
-        watch.send("BOOKMARK", {"metadata": {"resourceVersion": "150"}})
+        known.put("a")
+        known.until("a")
+        watch.send_raw(bookmark(150))
         watch.end()
-        assert known.server.next_watch().parameters["resourceVersion"] == "150"
-        assert known.server.listed == 1
+        assert known.server.next_watch(2).parameters["resourceVersion"] == "150"
+        assert (known.listed, informer.restarts) == (1, 0)
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [silent(), Unavailable("watch pods", "HTTP 500", status=500), Unavailable("watch pods", "not the API server's")],
-    ids=["silent", "error 500", "a page of a gateway"],
+    "befall",
+    [
+        pytest.param(lambda watch: watch.strike(Fault.SILENT), id="silent"),
+        pytest.param(lambda watch: watch.strike(Fault.CUT), id="cut"),
+        pytest.param(lambda watch: watch.strike(Fault.HALF), id="cut within an event"),
+        pytest.param(lambda watch: watch.strike(Fault.PAGE), id="a page of a gateway"),
+        pytest.param(lambda watch: watch.send_raw(b'{"type":"ERROR","object":{"code":500}}\n'), id="error 500"),
+    ],
 )
-def test_a_watch_that_breaks_is_opened_again_where_it_was(broken: Unavailable) -> None:
-    with followed([pod("a", 7)]) as (known, informer):
-        known.server.next_watch().fail(broken)
-        again = known.server.next_watch()
-        assert again.parameters["resourceVersion"] == "100"
-        again.send("ADDED", pod("b", 101))
+def test_a_watch_that_breaks_is_opened_again_where_it_was(befall: Callable[[Watch], None]) -> None:
+    with followed("a") as (known, informer):
+        first = known.server.next_watch()
+        befall(first)
+        again = known.server.next_watch(2)
+        assert again.parameters["resourceVersion"] == first.parameters["resourceVersion"]
+        known.put("b")
         known.until("a", "b")
-        assert known.server.listed == 1
+        assert known.listed == 1
         assert informer.restarts == 1
 
 
 def test_a_version_that_expired_brings_a_list_that_takes_out_what_vanished_unheard() -> None:
-    with followed([pod("a", 7), pod("b", 8)], [pod("b", 8)]) as (known, _):
-        watch = known.server.next_watch()
-        known.server.version = 200
-        watch.fail(Gone("watch pods", "too old resource version", status=410))
+    with followed("a", "b") as (known, _):
+        known.server.next_watch()
+        with known.server.news:
+            known.server.remove("pods", "a")
+            known.server.strike(Fault.EXPIRED)
         known.until("b")
-        assert known.server.next_watch().parameters["resourceVersion"] == "200"
+        assert known.server.next_watch(2).parameters["resourceVersion"] == str(known.server.version)
 
 
-@pytest.mark.parametrize("fault", [silent(), Unavailable("watch pods", "no answer")], ids=["silent", "a restart"])
-def test_after_etcd_was_restored_from_a_backup_the_watch_begins_where_the_server_is_now(fault: Unavailable) -> None:
+@pytest.mark.parametrize("fault", [Fault.SILENT, Fault.CUT], ids=["silent", "a restart"])
+def test_after_etcd_was_restored_from_a_backup_the_watch_begins_where_the_server_is_now(fault: Fault) -> None:
     """It was opened at a version that was still to come: the API server says nothing until then, and executors stayed
     gated for as long.
     """
-    backup, changed = [pod("a", 7), pod("b", 60)], pod("b", 61)
-    with followed([pod("a", 90), pod("c", 95)], [*backup, changed][::2]) as (known, informer):
-        watch = known.server.next_watch()
-        known.server.version = 65
-        watch.fail(fault)
+    with followed("a", "b") as (known, informer):
+        known.server.next_watch()
+        known.put("a", "a", "c")
+        known.server.remove("pods", "b")
+        known.until("a", "c")
+        with known.server.news:
+            known.server.restore(4)
+            known.put("b")
+            known.server.strike(fault)
         known.until("a", "b")
-        again = known.server.next_watch()
-        assert again.parameters["resourceVersion"] == "65"
-        again.send("MODIFIED", pod("a", 66))
-        again.send("ADDED", pod("c", 67))
+        assert known.server.next_watch(2).parameters["resourceVersion"] == str(known.server.version)
+        known.put("a", "c")
         known.until("a", "b", "c")
-        assert informer.store.version("uid-a") == 66
+        assert informer.store.version("uid-a") == known.server.version - 1
         assert informer.store.restorations == 1
 
 
 def test_where_watches_are_kept_back_what_is_new_comes_with_a_list() -> None:
     """A proxy that buffers answers delivers no event: executors stayed gated until the next resync, half an hour."""
-    with followed([pod("a", 7)], [pod("a", 7), pod("b", 120)]) as (known, _):
-        watch = known.server.next_watch()
-        known.server.version = 130
+    with followed("a") as (known, _):
+        known.server.next_watch()
         known.now = Timing().silent_seconds
-        watch.fail(silent())
+        with known.server.news:
+            known.put("b")
+            known.server.strike(Fault.SILENT)
+        assert known.server.next_watch(2).parameters["resourceVersion"] == str(known.server.version)
         known.until("a", "b")
-        assert known.server.next_watch().parameters["resourceVersion"] == "130"
+        assert known.listed == 2
 
 
 def test_a_version_that_expired_is_listed_at_once_whatever_pause_an_outage_has_brought() -> None:
     """A gated executor waits for it; only a version that was listed just now is not worth another list at once."""
     patient = Timing(first_backoff_seconds=3600.0, longest_backoff_seconds=3600.0)
-    with followed([pod("a", 7)], [pod("b", 8)], timing=patient) as (known, _):
-        watch = known.server.next_watch()
+    with followed("a", timing=patient) as (known, _):
+        known.server.next_watch()
         known.now = 10.0
-        watch.fail(Gone("watch pods", "too old resource version", status=410))
+        with known.server.news:
+            known.server.remove("pods", "a")
+            known.put("b")
+            known.server.strike(Fault.EXPIRED)
         known.until("b")
 
 
 def test_a_server_that_refuses_the_watch_for_a_while_is_asked_again() -> None:
-    with followed([pod("a", 7)]) as (known, informer):
-        known.server.refusals = [Unavailable("watch pods", "no answer")] * 3
-        known.server.next_watch().fail(silent())
-        known.server.next_watch().send("ADDED", pod("b", 101))
+    refusals = [Answer(503, {"message": "overloaded"})] * 3
+    with followed("a") as (known, informer):
+        watch, by = known.server.next_watch(), known.server.by
+        known.server.by = lambda asked: refusals.pop() if refusals and "watch" in asked.query else by(asked)
+        watch.strike(Fault.SILENT)
+        known.server.next_watch(2)
+        known.put("b")
         known.until("a", "b")
         assert informer.restarts == 4
 
@@ -191,13 +222,13 @@ def test_only_watches_that_break_soon_are_opened_again_after_growing_pauses(
     lasted_seconds: float, pauses: list[float]
 ) -> None:
     """A load balancer may reset every connection once a minute."""
-    server, now = WatchedServer([]), 0.0
+    client, now = ApiServer().client(), 0.0
     waited: list[float] = []
 
     def breaking(*_: Any, **__: Any) -> Any:
         nonlocal now
         now += lasted_seconds
-        raise silent()
+        raise Unavailable("watch pods", "the watch broke off: read timed out")
 
     def wait(seconds: float) -> bool:
         waited.append(seconds)
@@ -205,10 +236,10 @@ def test_only_watches_that_break_soon_are_opened_again_after_growing_pauses(
             informer.stop()
         return False
 
-    server.stream = breaking  # type: ignore[method-assign]
+    client.stream = breaking  # type: ignore[method-assign]
     store: Store[str] = Store(lambda raw: str(raw["metadata"]["name"]), lambda _, __: None)
     timing = Timing(first_backoff_seconds=1.0, longest_backoff_seconds=15.0)
-    informer = Informer(server, Query(POD), store, monotonic=lambda: now, timing=timing, chance=Longest())  # type: ignore[arg-type]
+    informer = Informer(client, Query(POD), store, monotonic=lambda: now, timing=timing, chance=Longest())
     informer._stopped.wait = wait  # type: ignore[assignment,method-assign]
     informer.start()
     informer.join(30)
@@ -216,58 +247,59 @@ def test_only_watches_that_break_soon_are_opened_again_after_growing_pauses(
 
 
 def test_an_informer_that_is_stopped_while_its_watch_opens_does_not_wait_for_an_event() -> None:
-    with followed([]) as (known, informer):
-        first, opened = known.server.next_watch(), known.server.stream
+    with followed() as (known, informer):
+        first, opened = known.server.next_watch(), known.client.stream
 
-        def stopped_meanwhile(*given: Any, **options: Any) -> Watch:
+        def stopped_meanwhile(*given: Any, **options: Any) -> Stream:
             informer.stop()
             return opened(*given, **options)
 
-        known.server.stream = stopped_meanwhile  # type: ignore[method-assign]
-        first.fail(silent())
-        informer.join(10)
+        known.client.stream = stopped_meanwhile  # type: ignore[method-assign]
+        first.strike(Fault.SILENT)
+        informer.join(30)
         assert not informer.running
 
 
 def test_an_event_that_is_no_event_breaks_the_watch_and_not_the_informer() -> None:
-    with followed([]) as (known, _):
-        watch = known.server.next_watch()
-        watch.send_raw(b'{"type": "ADDED", "object": {"metadata": {}}}')
-        again = known.server.next_watch()
-        again.send("ADDED", pod("a", 300))
+    with followed() as (known, _):
+        known.server.next_watch().send_raw(b'{"type": "ADDED", "object": {"metadata": {}}}\n')
+        known.server.next_watch(2)
+        known.put("a")
         known.until("a")
 
 
 def test_everything_is_listed_again_after_the_resync_time() -> None:
-    with followed([pod("a", 7)], [pod("c", 9)], timing=Timing(resync_seconds=60.0)) as (known, _):
+    """An event may have been lost."""
+    with followed("a", "c", timing=Timing(resync_seconds=60.0)) as (known, _):
         watch = known.server.next_watch()
+        del known.server.objects["pods", "", "a"]
         known.now = 61.0
         watch.end()
         known.until("c")
 
 
 def test_its_age_counts_from_the_last_event_or_bookmark() -> None:
-    with followed([]) as (known, informer):
+    with followed() as (known, informer):
         watch = known.server.next_watch()
         known.now = 50.0
         assert informer.age_seconds == 50.0
-        watch.send("BOOKMARK", {"metadata": {"resourceVersion": "150"}})
-        watch.send("ADDED", pod("a", 151))
+        watch.send_raw(bookmark(150))
+        known.put("a")
         known.until("a")
         assert informer.age_seconds == 0.0
 
 
 def test_twenty_times_in_a_row_a_dead_watch_is_replaced() -> None:
     """kopf's watch of executors was seen to die for good in one of six runs under load."""
-    with followed([]) as (known, informer):
-        for version in itertools.islice(itertools.count(101), 20):
-            watch = known.server.next_watch()
-            watch.send("ADDED", pod(f"pod-{version}", version))
-            watch.fail(silent())
-        known.until(*(f"pod-{version}" for version in range(101, 121)))
-        known.server.next_watch()
+    with followed() as (known, informer):
+        for number in range(20):
+            watch = known.server.next_watch(number + 1)
+            known.put(f"pod-{number}")
+            watch.strike(Fault.SILENT)
+        known.until(*(f"pod-{number}" for number in range(20)))
+        known.server.next_watch(21)
         assert informer.restarts == 20
-        assert known.server.listed == 1
+        assert known.listed == 1
 
 
 Change = tuple[str | None, str | None]
@@ -283,9 +315,12 @@ def store() -> tuple[Store[str], list[Change]]:
 
 
 def listed(items: list[JSON], version: int) -> Objects:
-    server = WatchedServer(items)
+    server = ApiServer()
+    for each in items:
+        server.version = int(each["metadata"]["resourceVersion"]) - 1
+        server.put("pods", each)
     server.version = version
-    return Objects(server, Query(POD))  # type: ignore[arg-type]
+    return Objects(server.client(), Query(POD))
 
 
 def meanwhile(found: Objects, kept: Store[str], uid: str) -> Objects:
@@ -386,9 +421,7 @@ def test_a_list_without_a_version_replaces_nothing() -> None:
     """A gateway has answered with JSON of its own."""
     kept, _ = store()
     kept.put(thing("a", 5))
-    server = WatchedServer([])
-    server.version = 0
-    assert kept.replace_all(Objects(server, Query(POD))) == set()  # type: ignore[arg-type]
+    assert kept.replace_all(listed([], 0)) == set()
     assert kept.values() == ["at 5"]
 
 
