@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 from dataclasses import dataclass
+from pathlib import Path
 
 from ballast.cli.main import call
+from tests.apiserver import ApiServer, kubeconfig, serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,12 @@ def run(*arguments: str, name: str = "ballast") -> Ended:
             code = ended.code
     assert isinstance(code, int)
     return Ended(code, out.getvalue(), err.getvalue())
+
+
+def run_in(cluster: ApiServer, folder: Path, *arguments: str) -> Ended:
+    """With a kubeconfig of this cluster, in the folder."""
+    with serving(cluster):
+        return run(*arguments, "--kubeconfig", str(kubeconfig(folder, cluster.url)))
 
 
 def exit_code(err: str) -> int:

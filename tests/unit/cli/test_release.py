@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,42 +14,27 @@ from ballast.cli import release
 from ballast.cli.release import gated
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome, Vanished
 from ballast.kube.document import micro_text, text
-from tests.apiserver import Answer, Asked, kubeconfig, scripted
-from tests.unit.cli.program import Ended, run
+from tests.apiserver import Answer, ApiServer, Asked, Watch
+from tests.unit.cli.program import run_in
 from tests.unit.kube.builders import CREATED, GATE, executor
 
 JSON = dict[str, Any]
-SWITCH = {"metadata": {"name": "ballast", "resourceVersion": "1"}, "spec": {"gating": True, "allNamespaces": True}}
+SWITCH: JSON = {"metadata": {"name": "ballast"}, "spec": {"gating": True, "allNamespaces": True}}
 CONFLICT = Answer(409, {"message": "the object has been modified"})
 INVALID = Answer(422, {"message": "no"})
 DENIED = Answer(403, {"message": "admission webhook denied the request"})
 
 
-class Cluster:
-    """No replica leads, the switch is on and one executor is gated."""
-
-    def __init__(self, switch_write: Answer | None = None, *, others: Sequence[JSON] = ()) -> None:
-        self.switch_write, self.others = switch_write or Answer(body=SWITCH), others
-        self.held = [executor(1, gates=[GATE])]
-
-    def answer(self, asked: Asked) -> Answer:
-        path = asked.path.split("?")[0]
-        if "/leases/" in path:
-            return Answer(404, {"message": "no such lease"})
-        if path.endswith("/gateswitches"):
-            return Answer(body={"metadata": {}, "items": [SWITCH, *self.others]})
-        if "/gateswitches/" in path:
-            return Answer(body=SWITCH) if asked.method == "GET" else self.switch_write
-        if asked.method == "PATCH":
-            self.held = [pod for pod in self.held if pod["metadata"]["name"] != path.rsplit("/", 1)[-1]]
-            return Answer()
-        return Answer(body={"metadata": {}, "items": list(self.held)})
+def cluster(*pods: JSON) -> ApiServer:
+    """No replica leads, the switch is on and these executors are gated, or one is."""
+    found = ApiServer()
+    found.put("gateswitches", SWITCH)
+    found.put("pods", *(pods or [executor(1, gates=[GATE])]))
+    return found
 
 
-def released(mode: str, cluster: Cluster, folder: Path) -> Ended:
-    with scripted() as script:
-        script.by = cluster.answer
-        return run("release", mode, "--kubeconfig", str(kubeconfig(folder, script.url)))
+def held(server: ApiServer) -> list[str]:
+    return [pod["metadata"]["name"] for pod in server.all("pods") if pod["spec"].get("schedulingGates")]
 
 
 @pytest.mark.parametrize("mode", ["--stale", "--all"])
@@ -59,9 +43,10 @@ def test_gated_executors_are_released_also_when_the_switch_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, answer: Answer
 ) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
-    cluster = Cluster(answer)
-    ended = released(mode, cluster, tmp_path)
-    assert not cluster.held
+    server = cluster()
+    server.refusals["PATCH /gateswitches/ballast"] = answer
+    ended = run_in(server, tmp_path, "release", mode)
+    assert not held(server)
     assert ended.code == 1
     assert "released 1 of 1 executors" in ended.out
     assert "the gate switch could not be turned off" in ended.err
@@ -74,7 +59,7 @@ def test_gated_executors_are_released_also_when_the_switch_cannot_be_written(
 )
 def test_it_says_that_the_switch_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, words: str) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
-    ended = released(mode, Cluster(), tmp_path)
+    ended = run_in(cluster(), tmp_path, "release", mode)
     assert (ended.code, ended.err) == (0, "")
     assert words in ended.out
 
@@ -88,23 +73,16 @@ def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("refusals", [1, 2], ids=["of a moment", "again"])
 @pytest.mark.usefixtures("without_pauses")
 def test_an_executor_is_deleted_only_if_its_release_is_refused_twice(tmp_path: Path, refusals: int) -> None:
-    cluster, patches = Cluster(), itertools.count()
-    pod = executor(1, gates=[GATE], labels={"ballast.dev/topology": "clicks"})
-    cluster.held = [pod]
+    server, patches = cluster(executor(1, gates=[GATE], labels={"ballast.dev/topology": "clicks"})), itertools.count()
 
-    def answer(asked: Asked) -> Answer:
-        if "/pods/spark-1-exec-1" in asked.path:
-            if asked.method == "GET":
-                return Answer(body=pod)
-            if asked.method == "PATCH" and next(patches) < refusals:
-                return Answer(400, {"message": 'admission webhook "no.example" denied the request: no'})
-        return cluster.answer(asked)
+    def answer(asked: Asked) -> Answer | Watch:
+        if asked.method == "PATCH" and asked.place.plural == "pods" and next(patches) < refusals:
+            return Answer(400, {"message": 'admission webhook "no.example" denied the request: no'})
+        return server.respond(asked)
 
-    with scripted() as script:
-        script.by = answer
-        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
-    deleted = [asked for asked in script.writes if asked.method == "DELETE"]
-    assert (ended.code, len(deleted)) == (0, refusals - 1)
+    server.by = answer
+    ended = run_in(server, tmp_path, "release", "--all")
+    assert (ended.code, held(server), len(server.all("pods"))) == (0, [], 2 - refusals)
 
 
 OTHER = {**SWITCH, "metadata": {"name": "other", "creationTimestamp": CREATED}, "status": {"reason": "Leading"}}
@@ -120,27 +98,24 @@ OTHER = {**SWITCH, "metadata": {"name": "other", "creationTimestamp": CREATED}, 
 def test_executors_are_left_to_another_release_that_acts_unless_it_leaves_them_gated(
     tmp_path: Path, mode: str, others: list[JSON], name: str, left: list[str]
 ) -> None:
-    cluster = Cluster(others=others)
     fresh = executor(2, gates=[GATE])
     fresh["metadata"]["creationTimestamp"] = text(time.time())
-    cluster.held.append(fresh)
-    with scripted() as script:
-        script.by = cluster.answer
-        ended = run("release", mode, "--name", name, "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    server = cluster(executor(1, gates=[GATE]), fresh)
+    server.put("gateswitches", *others)
+    ended = run_in(server, tmp_path, "release", mode, "--name", name)
     assert (ended.code, ended.err) == (0, "")
-    assert [pod["metadata"]["name"] for pod in cluster.held] == left
+    assert held(server) == left
     assert ("the Ballast release other acts in this cluster" in ended.out) is bool(left and mode == "--all")
 
 
 @pytest.mark.usefixtures("without_pauses")
 def test_executors_are_released_also_when_it_is_not_known_whether_another_release_acts(tmp_path: Path) -> None:
-    cluster = Cluster()
-    with scripted() as script:
-        script.by = lambda asked: INVALID if "/gateswitches?" in asked.path else cluster.answer(asked)
-        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    server = cluster()
+    server.refusals["/gateswitches"] = INVALID
+    ended = run_in(server, tmp_path, "release", "--all")
     assert ended.code == 0
     assert "whether another release of Ballast acts in this cluster is not known: " in ended.err
-    assert not cluster.held
+    assert not held(server)
 
 
 @pytest.mark.parametrize("ahead_seconds", [3600.0, -3600.0])
@@ -149,45 +124,38 @@ def test_what_is_stale_is_told_by_the_api_server_s_clock(
 ) -> None:
     """The CronJob runs on any node, whose clock may be wrong."""
     now = time.time()
-    cluster = Cluster()
-    cluster.held[0]["metadata"]["creationTimestamp"] = text(now)
-    lease = {"spec": {"holderIdentity": "one", "renewTime": micro_text(now), "leaseDurationSeconds": 15}}
-
-    def answer(asked: Asked) -> Answer:
-        if asked.path == "/version":
-            return Answer(headers={"Content-Type": "application/json"})
-        return Answer(body=lease) if "/leases/" in asked.path else cluster.answer(asked)
-
+    server, fresh = cluster(), executor(1, gates=[GATE])
+    fresh["metadata"]["creationTimestamp"] = text(now)
+    server.put("pods", fresh)
+    spec = {"holderIdentity": "one", "renewTime": micro_text(now), "leaseDurationSeconds": 600}
+    server.put("leases", {"metadata": {"name": "ballast", "namespace": "analytics"}, "spec": spec})
     here = SimpleNamespace(time=lambda: time.time() + ahead_seconds, monotonic=time.monotonic)
     monkeypatch.setattr(release, "time", here)
-    with scripted() as script:
-        script.by = answer
-        ended = run("release", "--stale", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    ended = run_in(server, tmp_path, "release", "--stale")
     assert (ended.code, ended.out) == (0, "released 0 of 0 executors\n")
-    assert (len(cluster.held), script.writes) == (1, [])
+    assert (len(held(server)), server.writes) == (1, [])
 
 
 @pytest.mark.usefixtures("without_pauses")
 def test_executors_are_released_before_anything_that_users_have_written_is_read(tmp_path: Path) -> None:
     """Thousands of templates, or one that can't be read to its end, must not keep executors gated."""
-    cluster, gated_then = Cluster(), []
+    server, gated_then = cluster(), []
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: Asked) -> Answer | Watch:
         if "driver" in asked.path:
-            gated_then.append(len(cluster.held))
+            gated_then.append(len(held(server)))
             return INVALID
-        return cluster.answer(asked)
+        return server.respond(asked)
 
-    with scripted() as script:
-        script.by = answer
-        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    server.by = answer
+    ended = run_in(server, tmp_path, "release", "--all")
     assert (ended.code, gated_then) == (0, [0])
     assert "applications with the gate in a pod template are not known" in ended.err
 
 
-def job(*managers: str) -> Answer:
-    fields = [{"manager": name} for name in managers]
-    return Answer(body={"metadata": {"managedFields": [*fields, {"manager": "helmet", "subresource": "status"}]}})
+def job(*managers: str) -> list[JSON]:
+    fields = [*({"manager": name} for name in managers), {"manager": "helmet", "subresource": "status"}]
+    return [{"metadata": {"name": "ballast-uninstall", "namespace": "b", "managedFields": fields}}]
 
 
 @pytest.mark.parametrize(
@@ -200,20 +168,18 @@ def job(*managers: str) -> Answer:
         (job("kubectl"), False),
         (job("kustomize-controller"), False),
         (job(), False),
-        (Answer(404, {"message": "no such job"}), False),
+        ([], False),
     ],
 )
 def test_as_a_hook_it_acts_only_if_helm_created_its_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Answer, *, acts: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: list[JSON], *, acts: bool
 ) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
-    cluster = Cluster()
-    with scripted() as script:
-        script.by = lambda asked: found if asked.path.endswith("/jobs/ballast-uninstall") else cluster.answer(asked)
-        config = str(kubeconfig(tmp_path, script.url))
-        ended = run("release", "--all", "--hook", "ballast-uninstall", "--namespace", "b", "--kubeconfig", config)
+    server = cluster()
+    server.put("jobs", *found)
+    ended = run_in(server, tmp_path, "release", "--all", "--hook", "ballast-uninstall", "--namespace", "b")
     assert ended.code == 0
-    assert (not cluster.held, bool(script.writes)) == (acts, acts)
+    assert (not held(server), bool(server.writes)) == (acts, acts)
     assert ("nothing was done: Helm did not create the Job ballast-uninstall" in ended.out) is not acts
 
 
@@ -232,13 +198,11 @@ def test_of_thousands_that_one_user_keeps_gated_some_are_named_and_all_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
-    cluster = Cluster()
-    cluster.held = [executor(number, gates=[GATE], namespace="crowd") for number in range(200)]
-    cluster.held += [executor(999, gates=[GATE], namespace="other")]
+    crowd = [executor(number, gates=[GATE], namespace="crowd") for number in range(200)]
+    server = cluster(*crowd, executor(999, gates=[GATE], namespace="other"))
     refused = Answer(403, {"message": 'admission webhook "no.example" denied the request: ' + "x" * 5000})
-    with scripted() as script:
-        script.by = lambda asked: refused if "/pods/" in asked.path else cluster.answer(asked)
-        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    server.by = lambda asked: refused if "/pods/" in asked.path else server.respond(asked)
+    ended = run_in(server, tmp_path, "release", "--all")
     assert ended.code == 1
     assert "other/spark-1-exec-999 is still gated: admission webhook" in ended.err
     assert ended.err.count("crowd/") == 19

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 import yaml
 
 from ballast.cli import release
-from tests.apiserver import Answer, ApiServer, Asked, kubeconfig, scripted
-from tests.unit.cli.program import Ended, run
+from tests.apiserver import Answer, ApiServer
+from tests.unit.cli.program import run_in
 from tests.unit.controller.stage import move
 from tests.unit.kube.builders import GATE, driver, executor
 
@@ -30,52 +31,29 @@ def templated(application: str) -> JSON:
     return driver(application, volumes=[{"name": "pod-template-volume", "configMap": source}])
 
 
-class Cluster:
-    def __init__(
-        self, *, drivers: tuple[JSON, ...] = (), gated: tuple[JSON, ...] = (), moves: tuple[JSON, ...] = ()
-    ) -> None:
-        self.drivers, self.gated, self.moves = list(drivers), list(gated), list(moves)
-        self.templates: dict[str, Answer] = {}
-
-    def answer(self, asked: Asked) -> Answer:
-        path, _, query = asked.path.partition("?")
-        if asked.method != "GET":
-            return Answer()
-        if "/configmaps/" in path:
-            return self.templates[path.rsplit("/", 1)[-1].removesuffix("-podspec")]
-        if path.endswith("/executormoves"):
-            return Answer(body={"metadata": {}, "items": self.moves})
-        if path.endswith("/pods"):
-            return Answer(body={"metadata": {}, "items": self.drivers if "driver" in query else self.gated})
-        return Answer(404, {"message": "not found"})
-
-    def asked(self, folder: Path, *arguments: str) -> tuple[Ended, ApiServer]:
-        with scripted() as script:
-            script.by = self.answer
-            return run(*arguments, "--kubeconfig", str(kubeconfig(folder, script.url))), script
-
-
-def config_map(template: object) -> Answer:
-    return Answer(body={"data": {"podspec-configmap-key": yaml.safe_dump(template)}})
+def cluster(*pods: JSON, moves: Iterable[JSON] = (), **templates: object) -> ApiServer:
+    """`templates`: by application, what their ConfigMap has."""
+    found = ApiServer()
+    found.put("pods", *pods)
+    found.put("executormoves", *moves)
+    for application, template in templates.items():
+        metadata = {"name": f"{application}-podspec", "namespace": "analytics"}
+        found.put("configmaps", {"metadata": metadata, "data": {"podspec-configmap-key": yaml.safe_dump(template)}})
+    return found
 
 
 def test_where_nothing_is_left_behind_it_is_safe(tmp_path: Path) -> None:
-    cluster = Cluster(drivers=(templated("plain"), driver("none")))
-    cluster.templates = {"plain": config_map(PLAIN)}
-    ended, script = cluster.asked(tmp_path, "uninstall", "--check")
+    server = cluster(templated("plain"), driver("none"), plain=PLAIN)
+    ended = run_in(server, tmp_path, "uninstall", "--check")
     assert (ended.code, ended.out, ended.err) == (0, "Safe to uninstall.\n", "")
-    assert script.writes == []
+    assert server.writes == []
 
 
 def test_applications_with_the_gate_in_their_template_are_named(tmp_path: Path) -> None:
-    cluster = Cluster(drivers=(templated("gated"), templated("hidden"), templated("gone"), templated("odd")))
-    cluster.templates = {
-        "gated": config_map(GATED),
-        "hidden": Answer(403, {"message": "no"}),
-        "gone": Answer(404, {"message": "no"}),
-        "odd": config_map(["schedulingGates"]),
-    }
-    ended, _ = cluster.asked(tmp_path, "uninstall", "--check")
+    drivers = [templated(name) for name in ("gated", "hidden", "gone", "odd")]
+    server = cluster(*drivers, gated=GATED, odd=["schedulingGates"])
+    server.refusals["/configmaps/hidden-podspec"] = Answer(403, {"message": "no"})
+    ended = run_in(server, tmp_path, "uninstall", "--check")
     assert ended.code == 1
     gates, hidden, verdict = ended.out.splitlines()
     assert gates.endswith(
@@ -90,8 +68,8 @@ def test_a_gate_that_a_pod_was_created_with_is_one_of_a_template(
     tmp_path: Path, fields: list[JSON], *, safe: bool
 ) -> None:
     """In client mode there is no ConfigMap to read."""
-    cluster = Cluster(gated=(executor(1, gates=[GATE], managed_fields=fields), executor(2, application="other")))
-    ended, _ = cluster.asked(tmp_path, "uninstall", "--check", "-o", "json")
+    server = cluster(executor(1, gates=[GATE], managed_fields=fields), executor(2, application="other"))
+    ended = run_in(server, tmp_path, "uninstall", "--check", "-o", "json")
     found = json.loads(ended.out)
     assert (ended.code, found["safe"]) == (0 if safe else 1, safe)
     assert found["gatedByTemplate"] == ([] if safe else ["analytics/spark-1"])
@@ -100,7 +78,7 @@ def test_a_gate_that_a_pod_was_created_with_is_one_of_a_template(
 
 def test_open_moves_are_named_and_ended_ones_are_not(tmp_path: Path) -> None:
     ended_one = {**move(2), "status": {"phase": "Succeeded"}}
-    ended, _ = Cluster(moves=(OPEN, ended_one)).asked(tmp_path, "uninstall", "--check")
+    ended = run_in(cluster(moves=(OPEN, ended_one)), tmp_path, "uninstall", "--check")
     assert ended.code == 1
     assert "These moves are open" in ended.out
     assert f"{OPEN['metadata']['namespace']}/{OPEN['metadata']['name']} (Proposed)" in ended.out
@@ -115,38 +93,36 @@ def test_of_very_many_some_of_each_namespace_are_named_and_for_programs_all(tmp_
         return {**found, "metadata": {**found["metadata"], "namespace": namespace}}
 
     odd = {"phase": "Later"}
-    cluster = Cluster(
-        gated=(*(gated("crowd", number) for number in range(300)), gated("other", 1)),
-        moves=(*({**move(number), "status": {"phase": "Proposed"}} for number in range(200)),
-               *({**move(number), "status": odd} for number in range(200, 300))),
-    )  # fmt: skip
-    ended, _ = cluster.asked(tmp_path, "uninstall", "--check")
+    server = cluster(
+        *(gated("crowd", number) for number in range(300)),
+        gated("other", 1),
+        moves=({**move(number), "status": OPEN["status"] if number < 200 else odd} for number in range(300)),
+    )
+    ended = run_in(server, tmp_path, "uninstall", "--check")
     gates, moves, *_ = ended.out.splitlines()
     assert gates.endswith(" and 281 more")
     assert "other/other-1" in gates
     assert moves.endswith(" and 180 more")
     assert "80 more moves can't be read." in ended.out
     assert len(ended.out) < 20_000
-    found = json.loads(cluster.asked(tmp_path, "uninstall", "--check", "-o", "json")[0].out)
+    found = json.loads(run_in(server, tmp_path, "uninstall", "--check", "-o", "json").out)
     assert [len(found[each]) for each in ("gatedByTemplate", "openMoves", "movesNotRead")] == [301, 200, 100]
 
 
 def test_where_a_move_cannot_be_read_it_is_not_known_to_be_safe(tmp_path: Path) -> None:
     odd = {**move(2), "status": {"phase": "Later"}}
-    cluster = Cluster(moves=(odd,))
-    ended, _ = cluster.asked(tmp_path, "uninstall", "--check")
+    server = cluster(moves=[odd])
+    ended = run_in(server, tmp_path, "uninstall", "--check")
     assert ended.code == 1
     assert "A move can't be read, and may be open." in ended.out
     assert odd["metadata"]["name"] in ended.out
-    found = json.loads(cluster.asked(tmp_path, "uninstall", "--check", "-o", "json")[0].out)
+    found = json.loads(run_in(server, tmp_path, "uninstall", "--check", "-o", "json").out)
     assert (found["safe"], len(found["movesNotRead"])) == (False, 1)
 
 
 def test_the_release_of_all_warns_of_the_same_applications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
-    cluster = Cluster(drivers=(templated("gated"),))
-    cluster.templates = {"gated": config_map(GATED)}
-    ended, _ = cluster.asked(tmp_path, "release", "--all")
+    ended = run_in(cluster(templated("gated"), gated=GATED), tmp_path, "release", "--all")
     assert ended.code == 0
     assert "Warning: The executors of these applications get the gate" in ended.err
     assert ended.err.rstrip().endswith("analytics/gated")

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.kube.document import micro_text
-from ballast.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
-from ballast.kube.lease import Election, LeaseSettings, ObservedLease, Step, decide, lease_is_stale, somebody_leads
-from tests.apiserver import Answer, scripted
+from ballast.kube.lease import (
+    ELECTION_LIMITS,
+    Election,
+    LeaseSettings,
+    ObservedLease,
+    Step,
+    decide,
+    lease_is_stale,
+    somebody_leads,
+)
+from tests.apiserver import Answer, ApiServer, Asked, Watch, scripted
 from tests.unit.kube.builders import CREATED_AT
 
 JSON = dict[str, Any]
@@ -47,63 +56,19 @@ def test_any_change_of_the_lease_is_a_sign_of_life() -> None:
     assert seen.after(lease("two", renewed="t1"), 103.0).at == 103.0
 
 
-class Store:
-    """An API server that holds one lease, and may be cut off."""
-
-    def __init__(self) -> None:
-        self.lease: JSON | None = None
-        self.version = 0
-        self.looks = 0
-        """How often the lease was read."""
-        self.away: set[int] = set()
-
-    def check(self, replica: int) -> None:
-        if replica in self.away:
-            raise Unavailable("get leases", "away")
-
-
-class Door:
-    """One replica's way to the store; the part of a Client that an election uses."""
-
-    def __init__(self, store: Store, replica: int) -> None:
-        self.store, self.replica = store, replica
-        self.on_its_way: Callable[[], None] = lambda: None
-        """Called between the server's write and its answer."""
-
-    def get(self, *_: object, **__: object) -> JSON:
-        self.store.check(self.replica)
-        self.store.looks += 1
-        if self.store.lease is None:
-            raise NotFound("get leases", "none")
-        return dict(self.store.lease)
-
-    def create(self, _: object, body: Mapping[str, Any], **__: object) -> JSON:
-        self.store.check(self.replica)
-        if self.store.lease is not None:
-            raise AlreadyExists("create leases", "there")
-        return self._kept(body)
-
-    def replace(self, _: object, __: str, body: Mapping[str, Any], **___: object) -> JSON:
-        self.store.check(self.replica)
-        if self.store.lease is None or body["version"] != self.store.version:
-            raise Conflict("update leases", "changed")
-        return self._kept(body)
-
-    def _kept(self, body: Mapping[str, Any]) -> JSON:
-        self.store.version += 1
-        kept = self.store.lease = {**body, "version": self.store.version}
-        self.on_its_way()
-        return dict(kept)
-
-
 class World:
+    """Replicas and one API server."""
+
     def __init__(self, replicas: int = 2, *, uptime_seconds: float = 0.0) -> None:
         self.now = uptime_seconds
-        self.store = Store()
-        self.doors = [Door(self.store, i) for i in range(replicas)]
+        self.server = ApiServer()
+        self.away: set[int] = set()
+        """Replicas that are cut off from the server."""
+        self.on_its_way: Callable[[], None] = lambda: None
+        """Called between the server's write for the first replica and its answer."""
         self.elections = [
             Election(
-                self.doors[i],  # type: ignore[arg-type]
+                self.server.client(limits=ELECTION_LIMITS, through=partial(self._through, i)),
                 replace(SETTINGS, identity=f"replica-{i}"),
                 clock=lambda: self.now,
                 monotonic=lambda: self.now,
@@ -111,9 +76,30 @@ class World:
             for i in range(replicas)
         ]
 
+    def _through(self, replica: int, asked: Asked, ask: Callable[[], Answer | Watch]) -> Answer | Watch:
+        if replica in self.away:
+            return Answer(hang_up=True)
+        answer = ask()
+        if replica == 0 and asked.method != "GET" and isinstance(answer, Answer) and answer.status < 300:
+            self.on_its_way()
+        return answer
+
     @property
     def leaders(self) -> list[int]:
         return [i for i, election in enumerate(self.elections) if election.leading]
+
+    @property
+    def lease(self) -> JSON:
+        return self.server.one("leases", "ballast", "ballast-system")
+
+    def write(self, found: JSON) -> None:
+        """As a user does."""
+        self.server.put("leases", {"metadata": {"name": "ballast", "namespace": "ballast-system"}, **found})
+
+    @property
+    def looks(self) -> int:
+        """How often the lease was read."""
+        return len(self.server.asked) - len(self.server.writes)
 
 
 def test_a_leader_that_cannot_reach_the_server_stops_before_another_may_start() -> None:
@@ -121,7 +107,7 @@ def test_a_leader_that_cannot_reach_the_server_stops_before_another_may_start() 
     one, two = world.elections
     one.tick()
     two.tick()
-    world.store.away = {0}
+    world.away = {0}
     for second in range(1, 8):
         world.now = second
         one.tick()
@@ -157,8 +143,7 @@ def test_the_lease_says_who_took_it_when_and_how_often_it_changed_hands() -> Non
     for seconds in (1.0, 2.0):
         world.now = CREATED_AT + seconds
         two.tick()
-    assert world.store.lease is not None
-    assert world.store.lease["spec"] == {
+    assert world.lease["spec"] == {
         "holderIdentity": "replica-1",
         "leaseDurationSeconds": 6,
         "acquireTime": micro_text(CREATED_AT + 1.0),
@@ -169,11 +154,10 @@ def test_the_lease_says_who_took_it_when_and_how_often_it_changed_hands() -> Non
 
 def test_a_lease_that_a_user_has_given_the_highest_number_of_transitions_can_be_taken() -> None:
     world = World()
-    world.store.lease = {**lease(""), "version": 0}
-    world.store.lease["spec"]["leaseTransitions"] = (1 << 31) - 1
+    world.write({"spec": {**lease("")["spec"], "leaseTransitions": (1 << 31) - 1}})
     world.elections[0].tick()
     assert world.leaders == [0]
-    assert world.store.lease["spec"]["leaseTransitions"] == 0
+    assert world.lease["spec"]["leaseTransitions"] == 0
 
 
 def test_giving_up_what_one_does_not_hold_changes_nothing() -> None:
@@ -187,9 +171,10 @@ def test_a_leader_that_stops_leaves_a_lease_alone_that_another_has_taken() -> No
     world = World(1)
     (one,) = world.elections
     one.tick()
-    taken = world.store.lease = {**lease("another"), "version": world.store.version}
+    world.write(lease("another"))
+    taken = world.lease
     one.release()
-    assert world.store.lease == taken
+    assert world.lease == taken
     assert world.leaders == []
 
 
@@ -200,7 +185,7 @@ def test_a_leader_renews_its_lease_without_reading_it() -> None:
     for second in range(1, 20):
         world.now = second
         assert one.tick()
-    assert (world.store.looks, world.store.version) == (1, 20)
+    assert (world.looks, len(world.server.changes)) == (1, 20)
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["written by hand", "deleted"])
@@ -208,11 +193,13 @@ def test_a_leader_whose_lease_is_not_as_it_was_looks_again(*, there: bool) -> No
     world = World(1)
     (one,) = world.elections
     one.tick()
-    world.store.version += 1
-    world.store.lease = {**lease("another"), "version": world.store.version} if there else None
+    if there:
+        world.write(lease("another"))
+    else:
+        world.server.remove("leases", "ballast", "ballast-system")
     world.now = 1.0
     assert one.tick() is not there
-    assert world.store.looks == 2
+    assert world.looks == 2
 
 
 @given(st.sampled_from([0.0, 1e6]), st.lists(st.integers(1, 39), min_size=4, max_size=20))
@@ -246,9 +233,9 @@ def test_never_two_lead(events: list[tuple[str, int]]) -> None:
             case "tick":
                 world.elections[number].tick()
             case "cut":
-                world.store.away.add(number)
+                world.away.add(number)
             case "heal":
-                world.store.away.discard(number)
+                world.away.discard(number)
             case "release":
                 world.elections[number].release()
             case "wait":
@@ -267,7 +254,7 @@ def test_never_two_lead_however_late_the_answers_come(answers_after: list[int]) 
             world.elections[1].tick()
             assert len(world.leaders) <= 1
 
-    world.doors[0].on_its_way = lambda: pass_time(next(waits, 0))
+    world.on_its_way = lambda: pass_time(next(waits, 0))
     for _ in answers_after:
         world.elections[0].tick()
         assert len(world.leaders) <= 1

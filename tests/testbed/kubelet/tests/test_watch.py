@@ -1,103 +1,92 @@
+"""A watcher of the kubelet against the fake API server."""
+
+from __future__ import annotations
+
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from aiohttp import web
 
+from tests.apiserver import ApiServer, Fault, serving
 from tests.testbed.kubelet.client import Client, Credentials
 from tests.testbed.kubelet.watch import Watcher
 
 Json = dict[str, Any]
+PATH = "/api/v1/pods"
 
 
-def item(uid: str, version: str = "1") -> Json:
-    return {"metadata": {"uid": uid, "name": uid, "resourceVersion": version}}
-
-
-def event(kind: str, thing: Json) -> Json:
-    return {"type": kind, "object": thing}
-
-
-EXPIRED = event("ERROR", {"code": 410, "message": "too old", "metadata": {}})
-
-
-class Server:
-    """Answers lists and watches from a script: each list in turn, each watch in turn, then silence."""
-
-    def __init__(self) -> None:
-        self.lists: list[list[Json]] = []
-        self.watches: list[list[Json]] = []
-        self.versions: list[str] = []
-        self.exhausted = asyncio.Event()
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        if "watch" not in request.query:
-            items = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
-            return web.json_response({"metadata": {"resourceVersion": "100"}, "items": items})
-        self.versions.append(request.query["resourceVersion"])
-        response = web.StreamResponse()
-        await response.prepare(request)
-        if not self.watches:
-            self.exhausted.set()
-            await asyncio.Event().wait()
-        for line in self.watches.pop(0):
-            await response.write(json.dumps(line).encode() + b"\n")
-        return response
+def thing(name: str) -> Json:
+    return {"metadata": {"namespace": "work", "name": name, "uid": name}}
 
 
 class Told:
     def __init__(self) -> None:
         self.words: list[str] = []
+        self.more = asyncio.Event()
 
-    def changed(self, thing: Json) -> None:
-        self.words.append(f"+{thing['metadata']['uid']}@{thing['metadata']['resourceVersion']}")
+    def changed(self, item: Json) -> None:
+        self._note(f"+{item['metadata']['uid']}@{item['metadata']['resourceVersion']}")
 
-    def removed(self, thing: Json) -> None:
-        self.words.append(f"-{thing['metadata']['uid']}")
+    def removed(self, item: Json) -> None:
+        self._note(f"-{item['metadata']['uid']}")
+
+    def _note(self, words: str) -> None:
+        self.words.append(words)
+        self.more.set()
+
+    async def until(self, *words: str) -> None:
+        async with asyncio.timeout(60):
+            while len(self.words) < len(words):
+                self.more.clear()
+                await self.more.wait()
+        assert self.words == [*words]
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[tuple[Server, str]]:
-    made = Server()
-    application = web.Application()
-    application.router.add_get("/things", made.answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield made, f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+def server() -> Iterator[ApiServer]:
+    with serving(ApiServer()) as made:
+        made.put("pods", thing("a"), thing("b"))
+        yield made
 
 
-async def told(server: Server, url: str) -> list[str]:
-    client, receiver = Client(Credentials(url, None, None)), Told()
-    watching = asyncio.create_task(Watcher(client, "/things", receiver).run())
-    await asyncio.wait_for(server.exhausted.wait(), 10)
+@pytest.fixture
+async def told(server: ApiServer) -> AsyncIterator[Told]:
+    client, receiver = Client(Credentials(server.url, None, None)), Told()
+    watching = asyncio.create_task(Watcher(client, PATH, receiver).run())
+    yield receiver
     watching.cancel()
     await client.aclose()
-    return receiver.words
 
 
-async def test_the_list_comes_first_then_the_changes(server: tuple[Server, str]) -> None:
-    script, url = server
-    script.lists = [[item("a")]]
-    script.watches = [[event("ADDED", item("b", "101")), event("DELETED", item("a", "102"))]]
-    assert await told(script, url) == ["+a@1", "+b@101", "-a"]
+async def opened(server: ApiServer, number: int = 1) -> str:
+    """The version from which the watch starts."""
+    return (await asyncio.to_thread(server.next_watch, number)).parameters["resourceVersion"]
+
+
+async def test_the_list_comes_first_then_the_changes(server: ApiServer, told: Told) -> None:
+    await opened(server)
+    server.put("pods", thing("c"))
+    server.remove("pods", "a", "work")
+    await told.until("+a@101", "+b@102", "+c@103", "-a")
 
 
 async def test_a_closed_stream_goes_on_from_the_last_version_seen_bookmarks_included(
-    server: tuple[Server, str],
+    server: ApiServer, told: Told
 ) -> None:
-    script, url = server
-    script.lists = [[]]
-    script.watches = [[event("ADDED", item("a", "101")), event("BOOKMARK", item("", "150"))], []]
-    await told(script, url)
-    assert script.versions == ["100", "150", "150"]
+    versions = [await opened(server)]
+    server.watches[0].send_raw(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"150"}}}\n')
+    for number in (2, 3):
+        server.watches[-1].end()
+        versions.append(await opened(server, number))
+    assert versions == ["102", "150", "150"]
+    assert told.words == ["+a@101", "+b@102"]
 
 
-async def test_after_an_expired_version_what_has_gone_meanwhile_is_told(server: tuple[Server, str]) -> None:
-    script, url = server
-    script.lists = [[item("a"), item("b")], [item("b", "2")]]
-    script.watches = [[EXPIRED]]
-    assert await told(script, url) == ["+a@1", "+b@1", "-a", "+b@2"]
+async def test_after_an_expired_version_what_has_gone_meanwhile_is_told(server: ApiServer, told: Told) -> None:
+    await opened(server)
+    with server.news:
+        server.strike(Fault.EXPIRED)
+        server.remove("pods", "a", "work")
+        server.put("pods", thing("b"))
+    await told.until("+a@101", "+b@102", "-a", "+b@104")
