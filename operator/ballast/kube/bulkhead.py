@@ -48,7 +48,7 @@ class Bulkhead:
 
     `threads`: how many requests are sent at once; those about slow namespaces come on top: `most_while_slow` of each
     (fewer while many are slow), and `most_slow` of all together. Threads that are not waited for end with the process.
-    `monotonic`: seconds that are never set back.
+    `monotonic`: seconds that are never set back. `wait`: for an Event, at most so many of these seconds.
     """
 
     def __init__(
@@ -59,8 +59,9 @@ class Bulkhead:
         most_while_slow: int = _MOST_WHILE_SLOW,
         most_slow: int | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        wait: Callable[[Event, float], bool] = Event.wait,
     ) -> None:
-        self._threads, self._seconds, self._monotonic = threads, seconds, monotonic
+        self._threads, self._seconds, self._monotonic, self._wait = threads, seconds, monotonic, wait
         self._most_while_slow, self._most_slow = most_while_slow, most_slow
         self._under_way: dict[str, tuple[str, float]] = {}
         """Namespaces, and since when (monotonic), by key."""
@@ -77,7 +78,10 @@ class Bulkhead:
         """
         with self._lock:
             self._forget_slow()
-            quick, slow = self._chosen([(key(each), namespace(each)) for each in items])
+            named = [(key(each), namespace(each)) for each in items]
+            quick, slow = self._chosen(named)
+            # From now on, not from when their threads begin: the next call counts them.
+            self._under_way |= {named[index][0]: (named[index][1], self._monotonic()) for index in slow}
         awaited, unawaited = (_Batch(work, items, deque(each), len(each)) for each in (quick, slow))
         for batch, threads in ((awaited, self._threads), (unawaited, len(slow))):
             for _ in range(min(threads, len(batch.waiting))):
@@ -108,7 +112,7 @@ class Bulkhead:
     def _await(self, batch: _Batch[T, R]) -> None:
         """Until it is done, or a namespace turns out to be slow, or it has taken long enough."""
         for _ in range(_MOST_WAITS):
-            if batch.done.wait(self._seconds) or self._note_slow():
+            if self._wait(batch.done, self._seconds) or self._note_slow():
                 return
 
     def _note_slow(self) -> bool:

@@ -134,7 +134,7 @@ def test_before_a_process_ends_pods_of_a_slow_namespace_are_released_after_all_o
 
     def answer(asked: Asked) -> Answer:
         if "/slow-" in asked.path:
-            if not through.wait(10.0):
+            if not through.wait(60.0):
                 kept_waiting.append(asked.path)
         elif sum("/team-" in each.path for each in script.asked) == 40:
             through.set()

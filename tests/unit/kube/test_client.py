@@ -303,7 +303,7 @@ def test_a_server_that_never_answers_is_left_after_the_time_that_it_has(tmp_path
 
     def much_later(asked: Asked) -> Answer:
         del asked
-        ended.wait(20.0)
+        ended.wait(60.0)
         return OK
 
     with scripted(OK) as script:
@@ -328,7 +328,7 @@ def test_long_answers_are_taken_in_two_at_a_time(length: int, most: int, tmp_pat
             at_once.append(len(now))
             if len(now) > most:
                 too_many.set()
-        together.wait(timeout=30)
+        together.wait(timeout=60)
         too_many.wait(timeout=0.3)
         with counting:
             now.pop()

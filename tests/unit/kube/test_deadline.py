@@ -5,23 +5,22 @@ from __future__ import annotations
 import gzip
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from ballast.kube import deadline
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.errors import AnswerTooLong, KubeError, Unavailable
 from ballast.kube.kinds import POD
 from tests.apiserver import kubeconfig
 
-READ_SECONDS = 0.2
-ANSWER_SECONDS = 0.4
-LATEST_SECONDS = 5.0
-"""A busy machine takes its time."""
+READ_SECONDS = 30.0
+ANSWER_SECONDS = 60.0
+"""By a clock that goes on with what the server sends: nothing here takes as long."""
 MEBIBYTE = 1 << 20
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -30,29 +29,56 @@ LIMITS = Limits(attempts=1, read_seconds=READ_SECONDS, answer_seconds=ANSWER_SEC
 Send = Callable[[bytes], object]
 
 
-def drip(send: Send, piece: bytes) -> None:
-    while True:
-        send(piece)
-        time.sleep(READ_SECONDS / 10)
+class Clock:
+    """Seconds, in place of the machine's."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.read = threading.Event()
+
+    def monotonic(self) -> float:
+        self.read.set()
+        return self.now
+
+    def pass_seconds(self, seconds: float) -> None:
+        """Once the client has read the time, as it does before each read of an answer."""
+        if not self.read.wait(30.0):
+            self.now = float("inf")
+            raise ConnectionError("the client waits without a deadline")
+        self.read.clear()
+        self.now += seconds
 
 
-def pour(send: Send, piece: bytes) -> None:
-    while True:
-        send(piece)
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(deadline, "time", found)
+    return found
 
 
-def dripping(start: bytes, piece: bytes) -> Callable[[Send], None]:
-    def answer(send: Send) -> None:
+Answering = Callable[[Send, Clock], None]
+
+
+def dripping(start: bytes, piece: bytes) -> Answering:
+    """A piece in each second, for ten times as long as an answer may take."""
+
+    def answer(send: Send, clock: Clock) -> None:
         send(start)
-        drip(send, piece)
+        for _ in range(round(10 * ANSWER_SECONDS)):
+            clock.pass_seconds(1.0)
+            send(piece)
 
     return answer
 
 
-def pouring(start: bytes, piece: bytes) -> Callable[[Send], None]:
-    def answer(send: Send) -> None:
+def pouring(start: bytes, piece: bytes) -> Answering:
+    """Without an end, and within no time."""
+
+    def answer(send: Send, clock: Clock) -> None:
+        del clock
         send(start)
-        pour(send, piece)
+        while True:
+            send(piece)
 
     return answer
 
@@ -80,7 +106,7 @@ LONG = {
 
 
 @contextmanager
-def answering(answer: Callable[[Send], None], folder: Path) -> Iterator[Client]:
+def answering(answer: Answering, clock: Clock, folder: Path) -> Iterator[Client]:
     """A client of a server that sends this to the one that connects first."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         over = threading.Event()
@@ -95,7 +121,7 @@ def answering(answer: Callable[[Send], None], folder: Path) -> Iterator[Client]:
 
             with connection, suppress(OSError):
                 connection.recv(65536)
-                answer(send)
+                answer(send, clock)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -106,8 +132,9 @@ def answering(answer: Callable[[Send], None], folder: Path) -> Iterator[Client]:
             yield client
         finally:
             over.set()
+            clock.read.set()
             client.close()
-            thread.join(10)
+            thread.join(60)
 
 
 def read(client: Client) -> object:
@@ -130,39 +157,39 @@ def watch(client: Client) -> object:
 @pytest.mark.parametrize("ask", [read, write, read_page, watch])
 @pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW.keys())
 def test_an_answer_that_drips_without_an_end_is_given_up(
-    answer: Callable[[Send], None], ask: Callable[[Client], object], tmp_path: Path
+    answer: Answering, ask: Callable[[Client], object], clock: Clock, tmp_path: Path
 ) -> None:
     """Each read got something in time, so the thread waited for good: of the election, of a reconcile or of a watch."""
-    with answering(answer, tmp_path) as client:
-        began = time.monotonic()
+    with answering(answer, clock, tmp_path) as client:
         with pytest.raises(Unavailable, match=r"took too long|broke off"):
             ask(client)
-        assert time.monotonic() - began < LATEST_SECONDS
+        assert clock.now <= READ_SECONDS + ANSWER_SECONDS + 5.0
 
 
 @pytest.mark.parametrize("ask", [read, write, read_page, watch])
 @pytest.mark.parametrize("answer", LONG.values(), ids=LONG.keys())
 def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
-    answer: Callable[[Send], None], ask: Callable[[Client], object], tmp_path: Path
+    answer: Answering, ask: Callable[[Client], object], clock: Clock, tmp_path: Path
 ) -> None:
-    with answering(answer, tmp_path) as client, pytest.raises(KubeError, match=r"more than 1[06] MiB") as raised:
+    with answering(answer, clock, tmp_path) as client, pytest.raises(KubeError, match=r"more than 1[06] MiB") as raised:
         ask(client)
     assert isinstance(raised.value, AnswerTooLong) == (ask is read_page)
 
 
-def test_a_watch_whose_events_keep_coming_stays_open(tmp_path: Path) -> None:
+def test_a_watch_whose_events_keep_coming_stays_open(clock: Clock, tmp_path: Path) -> None:
     """Longer than its head, or one event, may take."""
     event = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}\n'
-    count = 20
+    count = 60
 
-    def answer(send: Send) -> None:
+    def answer(send: Send, clock: Clock) -> None:
         send(CHUNKED)
         for _ in range(count):
+            clock.pass_seconds(ANSWER_SECONDS / 20)
             send(chunk(event))
-            time.sleep(ANSWER_SECONDS / 8)
         send(b"0\r\n\r\n")
 
-    with answering(answer, tmp_path) as client:
+    with answering(answer, clock, tmp_path) as client:
         found = watch(client)
     assert isinstance(found, list)
     assert len(found) == count
+    assert clock.now == 3 * ANSWER_SECONDS

@@ -11,7 +11,7 @@ EMPTY = json.dumps({"status": "success", "data": {"resultType": "vector", "resul
 
 
 class Server(loopback.Server):
-    """Answers by query: `slow` never does, `bad` is refused in Prometheus' words, others find nothing."""
+    """Answers by query: `slow` never does, `cut` ends the connection, `bad` is refused, others find nothing."""
 
     def __init__(self, certificate: KeyPair | None) -> None:
         super().__init__(_Answering, tls=certificate.server_context() if certificate else None)
@@ -37,6 +37,7 @@ class _Answering(loopback.Handler):
         self.server.queries.append(query)
         if query == "slow":
             self.server.ended.wait(30)
+        if query in ("slow", "cut"):
             return
         refused = json.dumps({"status": "error", "error": "parse error: unexpected end of input"})
         self.send_response(400 if query == "bad" else 200)

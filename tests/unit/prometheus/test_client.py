@@ -55,9 +55,9 @@ def test_a_name_that_does_not_exist_is_told(host: str) -> None:
 
 def test_one_query_that_fails_takes_no_other_with_it() -> None:
     with serving() as server:
-        answers, failures = asking(server, timeout_seconds=3.0).query_all({"good": "up", "bad": "bad", "slow": "slow"})
+        answers, failures = asking(server).query_all({"good": "up", "bad": "bad", "cut": "cut"})
     assert answers == {"good": Answer()}
-    assert set(failures) == {"bad", "slow"}
+    assert set(failures) == {"bad", "cut"}
 
 
 def test_where_an_answer_is_too_long_shorter_ones_are_asked_for() -> None:
@@ -193,8 +193,8 @@ ENDLESS = 10_000
 )
 def test_a_server_that_drips_is_left_at_the_deadline(pieces: list[bytes]) -> None:
     """Each byte comes in time; all of them together would take hundreds of seconds."""
-    with lying(pieces, pause_seconds=0.05) as server, pytest.raises(PrometheusError, match="no answer in time"):
-        Prometheus(Endpoint(server.url, timeout_seconds=1.0)).query("up")
+    with lying(pieces, pause_seconds=0.02) as server, pytest.raises(PrometheusError, match="no answer in time"):
+        Prometheus(Endpoint(server.url, timeout_seconds=0.4)).query("up")
 
 
 def test_a_server_that_never_ends_the_tls_handshake_is_left_at_the_deadline() -> None:
