@@ -201,7 +201,7 @@ def test_the_wait_command_understands_the_conditions(control_plane: Testbed, crd
 
     with crd_server.existing(topology):
         crd_server.patch_status(topology, {"observedGeneration": 1, "conditions": [CONDITION]})
-        said = control_plane.kubectl("wait", "--for=condition=Ready", "stopo/clickstream", "--timeout=10s")
+        said = control_plane.kubectl("wait", "--for=condition=Ready", "stopo/clickstream", "--timeout=60s")
 
     assert "condition met" in said
 

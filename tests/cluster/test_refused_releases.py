@@ -18,8 +18,6 @@ from tests.testbed.waiting import wait_until
 pytestmark = pytest.mark.cluster
 
 JSON = dict[str, Any]
-GATED_SECONDS = 15.0
-"""The longest gate timeout and 5 s."""
 GROUP = "admissionregistration.k8s.io"
 DENY: JSON = {"validations": [{"expression": "false", "message": "pods are not updated here"}]}
 FIELD = "Object{spec: Object.spec{subdomain: 'seen'}}"

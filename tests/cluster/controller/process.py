@@ -74,12 +74,12 @@ class Replica:
     def kill(self) -> None:
         """As if its machine had gone."""
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
     def stop(self) -> int:
         """As the kubelet does; its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=120)
 
 
 def command(
@@ -124,7 +124,7 @@ def replica(
         finally:
             if process.poll() is None:
                 process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
 
 
 def release(testbed: Testbed, *arguments: str) -> str:

@@ -17,7 +17,7 @@ from tests.cluster.controller.pool import Pool, gates_of, preferred_labels, requ
 from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 LONG_AGO = "2026-01-01T00:00:00Z"
 A_MINUTE = 61.0
 """After which a status may be written again."""

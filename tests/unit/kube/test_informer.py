@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from ballast.kube.kinds import POD
 from ballast.kube.objects import Objects, Query
 from ballast.kube.stream import Stream
 from tests.apiserver import Answer, ApiServer, Fault, Watch
-from tests.unit.kube.trials import TIMING, burners, recoveries
+from tests.unit.kube.trials import recoveries
 
 JSON = dict[str, Any]
 AT_ONCE = Timing(first_backoff_seconds=0.0, longest_backoff_seconds=0.0)
@@ -488,13 +487,7 @@ def test_raw_objects_keep_what_their_reader_makes_of_them() -> None:
     assert kept.version("a") == 1
 
 
-SLACK_SECONDS = 10.0
-"""A busy machine may be slow to run the informer's thread, and the server's."""
-
-
 def test_after_each_fault_the_watch_is_opened_again_and_the_store_is_complete(tmp_path: Path) -> None:
-    """`make bench BENCH=watching` does this twenty times, and measures."""
-    with burners(os.cpu_count() or 1):
-        found = recoveries(tmp_path, random.Random(1))
-    for each in found:
-        assert each.asked_after_seconds <= TIMING.silent_seconds + SLACK_SECONDS, each
+    """`make bench BENCH=watching` does this twenty times on a busy machine, and measures how soon it is."""
+    found = recoveries(tmp_path, random.Random(1))
+    assert {each.fault for each in found} == set(Fault)

@@ -59,7 +59,7 @@ async def shell(attempt: Attempt, script: str, **fields: Any) -> tuple[int, str]
 
 async def said(log: Path, word: str) -> None:
     """Wait until a container has said a word."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while word not in log.read_text():  # noqa: ASYNC110 -- a file has no event
             await asyncio.sleep(0.01)
 
