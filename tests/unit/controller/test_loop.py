@@ -118,21 +118,17 @@ async def test_a_defect_that_shows_in_a_round_does_not_end_the_process(caplog: p
     assert [record.exc_info is not None for record in caplog.records] == [True, False]
 
 
-async def test_after_a_failure_no_event_brings_the_next_round_within_a_second() -> None:
-    stage, began_at, loop = Stage(), list[float](), asyncio.get_running_loop()
+async def test_after_a_failure_no_event_brings_the_next_round_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, pauses = Stage(), list[tuple[float, int]]()
 
-    def fail() -> float | None:
-        began_at.append(time.monotonic())
-        loop.call_soon_threadsafe(stage.agenda.mark)
-        return unavailable()
+    async def paused(_: asyncio.Event, seconds: float) -> None:
+        stage.agenda.mark()
+        pauses.append((seconds, stage.reconciles))
 
-    def note() -> float | None:
-        began_at.append(time.monotonic())
-        return None
-
+    monkeypatch.setattr("ballast.controller.loop.pause", paused)
     stage.agenda.mark()
-    await stage.run(fail, note)
-    assert began_at[1] - began_at[0] >= 1.0
+    await stage.run(unavailable, nothing_due)
+    assert (pauses, stage.reconciles) == ([(1.0, 1)], 2)
 
 
 class Time:

@@ -7,7 +7,7 @@ import base64
 import platform
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -24,7 +24,7 @@ from tests.apiserver import ApiServer, Asked, Fault, kubeconfig, serving
 from tests.testbed.instance import free_port
 from tests.unit.controller.stage import move, streaming
 from tests.unit.controller.world import METRICS, World
-from tests.unit.kube.builders import GATE, executor, node, required_values
+from tests.unit.kube.builders import FOREIGN_GATE, GATE, executor, node, required_values
 
 JSON = dict[str, Any]
 TOPOLOGY = {"ballast.dev/topology": "clicks"}
@@ -70,8 +70,8 @@ def ordered() -> JSON:
     return found
 
 
-def gated(number: int, *, age_seconds: float = 0.0) -> JSON:
-    found = executor(number, application="spark-2", gates=[GATE], labels=TOPOLOGY)
+def gated(number: int, *, age_seconds: float = 0.0, others: Sequence[JSON] = ()) -> JSON:
+    found = executor(number, application="spark-2", gates=[GATE, *others], labels=TOPOLOGY)
     found["metadata"]["creationTimestamp"] = text(time.time() - age_seconds)
     return found
 
@@ -281,18 +281,19 @@ async def test_a_node_whose_memory_is_used_up_is_the_hottest(world: World, scrip
         assert await replica.metric('ballast_node_score_percent{node="hot",policy="streaming"}') == pytest.approx(95.0)
 
 
-async def test_what_kopf_hears_of_is_acted_on_at_once(world: World, script: ApiServer, tmp_path: Path) -> None:
-    """The lists of Ballast's kinds show no policy before ten seconds are over."""
+async def test_what_kopf_hears_of_is_acted_on_at_once(
+    world: World, script: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No list of Ballast's kinds comes in time to show the policy."""
+    monkeypatch.setattr("ballast.controller.operator._COMPARE_EVERY_SECONDS", 3600.0)
     world.put("namespaces", {"metadata": {"name": "analytics", "labels": {}}})
     world.put("pods", gated(1))
     async with running(script, tmp_path) as replica:
         await replica.until_metric("ballast_leading")
         await replica.until(lambda: world.one("gateswitches", "ballast"), "there was a reconcile without a policy")
-        began = time.monotonic()
         world.put("namespaces", {"metadata": {"name": "analytics", "labels": OPTED_IN}})
         world.put("balancingpolicies", policy(script.url))
         await replica.until(lambda: conditions(world), "the policy is followed")
-        assert time.monotonic() - began < 5.0
 
 
 async def test_an_executor_that_failed_and_is_gone_is_counted(world: World, script: ApiServer, tmp_path: Path) -> None:
@@ -361,7 +362,7 @@ def of_switch(world: World) -> tuple[bool | None, str | None]:
 async def test_once_its_own_namespace_is_being_deleted_it_gates_nothing_and_waits_for_no_executor(
     world: World, script: ApiServer, tmp_path: Path, *, aside: bool
 ) -> None:
-    """Soon its account is gone, and the policy that gates executors stays."""
+    """Soon its account is gone, and the policy that gates executors stays. This one would wait for Kueue, too."""
     patient = {"mode": "Enforce", "debounce": "10s", "gateTimeout": "10s"}
     world.put("balancingpolicies", policy(script.url, placement=patient))
     world.put("namespaces", {"metadata": {"name": "ballast-system"}})
@@ -373,17 +374,15 @@ async def test_once_its_own_namespace_is_being_deleted_it_gates_nothing_and_wait
         acts = (False, "AnotherRelease")
     async with running(script, tmp_path) as replica:
         await replica.until(lambda: of_switch(world) == acts, "it has seen the policy")
-        world.put("pods", gated(5))
+        world.put("pods", gated(5, others=[FOREIGN_GATE]))
         world.put("namespaces", {"metadata": {"name": "ballast-system", "deletionTimestamp": text(time.time())}})
         if aside:
             await asyncio.sleep(2.0)
             assert of_switch(world) == acts
             assert replica.written("/spark-2-exec-5") == []
             return
-        began = time.monotonic()
         await replica.until(lambda: of_switch(world) == (False, "Uninstalled"), "the switch is off")
         await replica.until(lambda: replica.written("/spark-2-exec-5"), "the executor is released")
-        assert time.monotonic() - began < 4.0
 
 
 @pytest.mark.parametrize("since_seconds", [5.0, -30.0], ids=["later", "before its container was started again"])
