@@ -79,7 +79,7 @@ def from_documents(text: str, source: str) -> list[Submission]:
     read = documents_in(text, name=source, option="--filename", remedy=_RENDER if "{{" in text else _REMEDY)
     documents = [each for document in read for each in _flat(document)]
     topologies = tuple(SparkTopology.of_file(each, source) for each in documents if each.get("kind") == "SparkTopology")
-    found = [_application(each, source, topologies) for each in documents if _is_application(each)]
+    found = [_application(each, source, topologies) for each in documents if _is_application(each, source)]
     if not found:
         kinds = sorted({str(each.get("kind")) for each in documents if each.get("kind")})
         there = f"; it has {', '.join(kinds[:5])}" if kinds else ""
@@ -102,7 +102,7 @@ def _flat(document: object) -> Iterator[Document]:
         yield document
 
 
-def _is_application(document: Document) -> bool:
+def _is_application(document: Document, source: str) -> bool:
     """Raises InvalidField for one of another operator: equal kinds have other fields."""
     kind, version = str(document.get("kind")), str(document.get("apiVersion", ""))
     group = version.partition("/")[0]
@@ -110,7 +110,9 @@ def _is_application(document: Document) -> bool:
         return True
     if kind in _LIKE_THEM or (kind == "SparkCluster" and group == "spark.apache.org"):
         known = ", ".join(f"{kind} of {group}" for group, kind in _KINDS)
-        raise InvalidField("apiVersion", version, f"a {kind} of that operator is not read; known are {known}")
+        raise InvalidField(
+            f"{source}: apiVersion", version, f"a {kind} of that operator is not read; known are {known}"
+        )
     return False
 
 
