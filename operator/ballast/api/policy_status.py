@@ -201,7 +201,7 @@ class PolicyStatus(StatusModel):
     """The generation of the spec that this status is about; -1 before the operator has seen it."""
     conditions: Conditions = ()
     """Ready, MetricsAvailable, Balanced; and, when so, Stalled, Paused, Gating (False: the gate switch stays off),
-    ExecutorsPlaced (False: executors were released without a decided place in the last hour), MovesPossible (False:
+    ExecutorsPlaced (False: executors that opted in are not placed, with counts by cause), MovesPossible (False:
     moves are on, but placement is not enforced), LevelsFound (False: a level's label is on no node), TopologiesFound
     (False: a label of executors names no SparkTopology), NamespacesFollowed (False: passes leave namespaces out, with
     whose objects they fail), MovesLimited (limits on moves keep executors on hot nodes)."""

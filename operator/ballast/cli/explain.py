@@ -30,7 +30,7 @@ from ballast.cli.source import (
     source,
 )
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
-from ballast.model import Node, Phase, Scope
+from ballast.model import Cause, Node, Scope
 from ballast.moves.eligibility import pressure_words
 from ballast.planner.capacity import ADVICE, UNEVEN_REMEDIES, Capacities, UnknownTopologyError, capacities
 from ballast.planner.explanation import Alternative, End, Explanation, UnknownExecutorError
@@ -111,9 +111,6 @@ def explain(
 def _executor(seen: Seen, pod: str, namespace: str | None, form: Format) -> Answer:
     situation, key = located(seen, pod, namespace)
     found = explanation(situation.snapshot, situation.policy, situation.memory, situation.now, executor=key)
-    refused = seen.refused.get(key.partition("/")[0])
-    if refused is not None and found.phase == Phase.GATED.value:
-        found = replace(found, grounds=(*found.grounds, refused))
     return Answer(
         lambda: explanation_report(found, situation, form),
         lambda: explanation_document(found),
@@ -266,6 +263,8 @@ def _end_table(ends: tuple[End, ...]) -> Table:
 
 
 def _destination(found: Explanation) -> list[RenderableType]:
+    if found.unplaced is not None and found.unplaced.cause is Cause.FOREIGN_SCHEDULER:
+        return [Text("nowhere, as far as Ballast is concerned: it never places executors of that scheduler")]
     if found.destination is None:
         return [Text("placed now, it would find no place within the limits")]
     same = " (where it is)" if found.destination == found.node else ""
@@ -320,6 +319,9 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         "slowness": rounded(found.slowness),
         "pressure": rounded(found.pressure_ratio),
         "loadCores": rounded(found.load_cores),
+        "unplaced": None
+        if found.unplaced is None
+        else {"cause": found.unplaced.cause.value, "detail": found.unplaced.detail},
         "grounds": list(found.grounds),
         "ends": [_end_document(end) for end in found.ends],
         "verdict": found.verdict,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from ballast.kube.errors import Conflict, Denied, Forbidden, Invalid, KubeError,
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import held as held_by_us
-from ballast.model import Levels, Pin, Placement, PlacementMode
+from ballast.model import KUBE_SCHEDULER, Levels, Pin, Placement, PlacementMode
 from ballast.prometheus import SOURCES, Ambiguity, settled
 from ballast.prometheus.ambiguity import doubled
 from ballast.prometheus.series import ValueByKey, by_node
@@ -92,7 +93,12 @@ class _Inspection:
         policies, definitions = self._policies()
         topologies = self._list(Query(kinds.SPARK_TOPOLOGY), SparkTopology.parse) if definitions else []
         pods = self._list(Query(kinds.POD, labels="spark-role in (driver,executor)", metadata_only=True), _spark_pod)
-        executors = tuple(pod for pod in pods if pod.labels["spark-role"] == "executor")
+        elsewhere = self._schedulers()
+        executors = tuple(
+            replace(pod, scheduler=elsewhere.get((pod.namespace, pod.name), pod.scheduler))
+            for pod in pods
+            if pod.labels["spark-role"] == "executor"
+        )
         namespaces = dict(self._list(Query(kinds.NAMESPACE, metadata_only=True), _labels))
         enforced = self._enforced(namespaces, policies, topologies)
         server_ahead_seconds, gated = self._gated(enforced)
@@ -138,6 +144,11 @@ class _Inspection:
             except BallastError as error:
                 self._unread[f"{query.kind.kind} {item['metadata']['name']}"] = str(error)
         return values
+
+    def _schedulers(self) -> dict[tuple[str, str], str]:
+        """Of the executors that kube-scheduler's default profile does not schedule, by namespace and name."""
+        query = Query(kinds.POD, labels="spark-role=executor", fields=f"spec.schedulerName!={KUBE_SCHEDULER}")
+        return dict(self._list(query, _scheduler))
 
     def _deschedulers(self) -> Iterable[str]:
         """Its chart makes a CronJob of it, or a Deployment. CronJobs that are suspended are left out."""
@@ -419,6 +430,11 @@ def _spark_pod(item: JSON) -> SparkPod:
         metadata.get("annotations") or {},
         tuple(metadata.get("finalizers") or ()),
     )
+
+
+def _scheduler(item: JSON) -> tuple[tuple[str, str], str]:
+    metadata = item["metadata"]
+    return (metadata["namespace"], metadata["name"]), item["spec"].get("schedulerName") or KUBE_SCHEDULER
 
 
 def _budget(item: JSON) -> Budget:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +14,14 @@ from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import AS_TABLE, Format, OutputOption, heading, line, percent, points, rounded, table
-from ballast.cli.report.pool import Naming, instant, locality_document, zone_and_rack
+from ballast.cli.report.pool import (
+    Naming,
+    instant,
+    locality_document,
+    unplaced_document,
+    unplaced_table,
+    zone_and_rack,
+)
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
@@ -31,8 +38,9 @@ from ballast.cli.source import (
 )
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.errors import BallastError
-from ballast.model import Hold, MovesMode, Placement, Plan, PlannedMove, Refusal
+from ballast.model import Hold, MovesMode, Phase, Placement, Plan, PlannedMove, Refusal
 from ballast.planner.replan import ReplannedTopology, replanned_topology
+from ballast.planner.unplaced import foreign_scheduler
 
 EXAMPLES = (
     "kubectl ballast plan",
@@ -55,6 +63,7 @@ COLUMNS = (
     "COST        mean distance that its traffic travels (-o wide)",
     "RELOCATED   executors that would be on another node if all were placed again",
     "NO PLACE    executors that no node would take then, with the first one's reason",
+    "CAUSE       why executors that opted in are not placed, or not as their pods ask for",
     "SUBJECT     the executor, the node or the policy that the reason is about",
 )
 
@@ -167,6 +176,8 @@ class Planned:
     replanned: tuple[ReplannedTopology, ...]
     left_out: int = 0
     """Topologies that were not placed again."""
+    foreign: Mapping[str, int] = field(default_factory=dict)
+    """Executors that are never placed, by their scheduler."""
 
 
 def planned(situation: Situation, topology: str | None = None, *, namespace: str | None = None) -> Planned:
@@ -179,7 +190,12 @@ def planned(situation: Situation, topology: str | None = None, *, namespace: str
     keys = _dearest(decided, {each.topology for each in members})
     found = (replanned_topology(situation.snapshot, situation.policy, key) for key in keys[:_MOST_REPLANNED])
     replanned = tuple(each for each in found if each is not None)
-    return Planned(situation, decided, replanned, max(0, len(keys) - _MOST_REPLANNED))
+    foreign = Counter(
+        each.scheduler
+        for each in members
+        if each.phase is not Phase.ENDED and each.scheduler not in situation.policy.placement.scheduler_names
+    )
+    return Planned(situation, decided, replanned, max(0, len(keys) - _MOST_REPLANNED), dict(sorted(foreign.items())))
 
 
 def _dearest(decided: Plan, keys: set[str]) -> list[str]:
@@ -200,6 +216,7 @@ def _narrowed(decided: Plan, members: set[str], nodes: set[str | None]) -> Plan:
         placements=tuple(each for each in decided.placements if each.executor in members),
         holds=tuple(each for each in decided.holds if each.executor in members),
         replacements=tuple(each for each in decided.replacements if each.executor in members),
+        unplaced=tuple(each for each in decided.unplaced if each.executor in members),
         moves=tuple(each for each in decided.moves if each.executor in members),
         refusals=tuple(each for each in decided.refusals if concerns(each)),
     )
@@ -216,8 +233,14 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
     if waiting:
         columns = ["executor", "goes to", "zone", "rack", "pin", "reason", "why"]
         parts += [heading("Waiting executors"), *_cut(columns, waiting, naming, wide=wide)]
+    if decided.unplaced:
+        title = "Executors that opted in and are not placed as they ask for"
+        parts += [heading(title), unplaced_table(decided.unplaced)]
     if plan.replanned:
         parts += [heading("Topologies, as they are -> placed again"), _replanned_table(plan.replanned, wide=wide)]
+    for scheduler, count in plan.foreign.items():
+        words = f"Left out: {count} executors, because {foreign_scheduler(scheduler, policy)}"
+        parts.append(Text(words, style="yellow", overflow="fold"))
     if plan.left_out:
         parts.append(Text(f"... and {plan.left_out} more: name one to see it", style="dim"))
     if refusals := _refusals(decided, wide=wide):
@@ -346,6 +369,8 @@ def plan_document(plan: Planned) -> dict[str, Any]:
         ],
         "topologies": [_replanned_document(each) for each in plan.replanned],
         "moreTopologies": plan.left_out,
+        "foreignSchedulers": dict(plan.foreign),
+        "unplaced": unplaced_document(decided.unplaced),
         "refusals": [
             {"subject": each.subject, "reason": each.reason.value, "detail": each.detail, "to": each.target}
             for each in decided.refusals

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,8 +101,6 @@ class Seen:
     only_namespace: str | None = None
     """Whose topologies and moves are shown; None shows those of all."""
     from_file: bool = False
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """By namespace, why gating rests there: releases are refused."""
     operator_runs: bool | None = None
     """Whether its lease is held; None for a file, or where leases may not be read."""
     system_namespace: str = SYSTEM_NAMESPACE
@@ -136,9 +134,12 @@ def _cluster(where: Where) -> Iterator[Look]:
         except NoPolicyError as error:
             error.add_note(FIRST_POLICY)
             raise
-        situations = tuple(Situation(seen.policy, seen.memory, seen.snapshot) for seen in view.contexts)
         switches = _switches(client)
         refused = resting_words(switches, time.time())
+        situations = tuple(
+            Situation(seen.policy, seen.memory, replace(seen.snapshot, ungated_namespaces=refused))
+            for seen in view.contexts
+        )
         runs = _operator_runs(client, where.system_namespace)
         return Seen(
             situations,
@@ -146,7 +147,6 @@ def _cluster(where: Where) -> Iterator[Look]:
             connection.namespace,
             view,
             operator_runs=runs,
-            refused=refused,
             system_namespace=where.system_namespace,
         )
 

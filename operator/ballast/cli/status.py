@@ -36,6 +36,8 @@ from ballast.cli.report.pool import (
     topology_document,
     topology_rows,
     topology_table,
+    unplaced_document,
+    unplaced_table,
     zone_and_rack,
 )
 from ballast.cli.situation import Situation
@@ -53,7 +55,7 @@ from ballast.cli.source import (
     source,
 )
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
-from ballast.model import Budget, MovePhase, NodeView, Plan, Policy
+from ballast.model import Budget, MovePhase, NodeView, Plan, Policy, within
 from ballast.moves import budget
 
 EXAMPLES = (
@@ -75,6 +77,7 @@ COLUMNS = (
     "GATED       executors that are gated until their set is placed",
     "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
     "COST        mean distance that its traffic travels; AT BEST what it can't fall below (-o wide)",
+    "CAUSE       why executors that opted in are not placed, or not as their pods ask for",
     "MOVES       paused, when the topology's last moves all failed or did not help",
     "HELPED      whether the move made things better, once that has been judged",
 )
@@ -161,6 +164,8 @@ def pool_report(
     )
     if rows := topology_rows(situation, decided, namespace):
         parts += [heading("Topologies"), topology_table(rows, wide=wide)]
+    if unplaced := within(decided.unplaced, namespace):
+        parts += [heading("Executors that opted in and are not placed as they ask for"), unplaced_table(unplaced)]
     if moves := open_moves(situation.snapshot, namespace):
         parts += [heading("Open moves"), move_table(moves, situation.now, naming)]
         if any(move.phase is MovePhase.PROPOSED for move in moves):
@@ -191,6 +196,7 @@ def pool_document(situation: Situation, *, namespace: str | None = None) -> dict
         "budgets": [_budget_document(each, situation) for each in _in_force(situation)],
         "suggested": len(decided.moves),
         "topologies": [topology_document(row) for row in topology_rows(situation, decided, namespace)],
+        "unplaced": unplaced_document(within(decided.unplaced, namespace)),
         "moves": [move_document(move) for move in open_moves(situation.snapshot, namespace)],
     }
 

@@ -53,8 +53,8 @@ class Overdue:
     bare: int = 0
     """Released as they are, because no place could be worked out."""
     failed: int = 0
-    by_policy: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
-    """Of each policy, why executors went without a plan: GateTimeout, or why no zone could take them."""
+    by_policy: Mapping[str, Mapping[str, Reason]] = field(default_factory=dict)
+    """Of each policy, why executors went without a plan, by uid: GateTimeout, or why no zone could take them."""
 
     def __bool__(self) -> bool:
         return bool(self.placed or self.bare or self.failed)
@@ -191,11 +191,11 @@ def _summary(done: Sequence[logs.Outcome], policies: Mapping[str, str]) -> Overd
     released = [each.order.placement for each in done if _by_us(each.outcome)]
     failed = sum(isinstance(each.outcome, actions.Refused | actions.Changed) for each in done)
     near = sum(any(placement.location) for placement in released)
-    reasons: dict[str, tuple[Reason, ...]] = {}
+    reasons: dict[str, dict[str, Reason]] = defaultdict(dict)
     for each in released:
         policy = policies.get(each.uid)
         if policy is not None and each.reason is not None:
-            reasons[policy] = (*reasons.get(policy, ()), each.reason)
+            reasons[policy][each.uid] = each.reason
     return Overdue(near, len(released) - near, failed, reasons)
 
 

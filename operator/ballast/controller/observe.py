@@ -269,11 +269,13 @@ class _Pass:
                 kueue_managed=facts.kueue_managed,
                 pinned=facts.pinned_at is not None,
                 pinned_at=facts.pinned_at,
+                placed=facts.placed,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
                 by_other_pods=facts.by_other_pods or self._anti_affinity.unsure(pod),
                 late_claims=not self._lists.volumes.all_bound(pod.namespace, pod.claims),
                 unknown_topology=belonging.unknown_topology,
+                soft_spread_keys=facts.soft_spread_keys,
                 usage=self._metrics.executors.get(pod.key),
             )
         )

@@ -24,6 +24,7 @@ from ballast.controller.movers import Movers
 from ballast.controller.other_releases import OtherReleases
 from ballast.controller.pages import health_server, metrics_server
 from ballast.controller.reconciler import Parts, Reconciler
+from ballast.controller.released import Released
 from ballast.controller.reporter import Reporter
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.controller.telemetry import Pulse, Telemetry
@@ -134,6 +135,7 @@ class Operator:
             stays_off=lambda: self._switch.stays_off,
             rests=lambda: self._switch.rests,
         )
+        self._released = Released()
         self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
         self._gates = GateTimeout(
@@ -163,6 +165,7 @@ class Operator:
             reporter=self._reporter,
             switch=self._switch,
             telemetry=self._telemetry,
+            released=self._released,
         )
         return Reconciler(
             parts,
@@ -290,9 +293,9 @@ class Operator:
             except Exception:  # noqa: BLE001 -- it is logged, and the next second tries again
                 _LOG.exception("overdue gates were not released")
             else:
-                self._reporter.overdue(overdue.by_policy)
                 for policy, reasons in overdue.by_policy.items():
-                    self._telemetry.count_unplaced(policy, sorted(set(reasons)))
+                    self._released.add(reasons)
+                    self._telemetry.count_unplaced(policy, sorted(set(reasons.values())))
                 if overdue:
                     _LOG.warning(
                         "gate timeout: %d executors released with a zone, %d without a place, %d still gated",

@@ -29,10 +29,12 @@ from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.other_releases import AnotherReleaseError
 from ballast.controller.quarantine import Quarantine, logged
+from ballast.controller.released import Released
 from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.topology_turns import TopologyTurns
+from ballast.controller.unclaimed import unclaimed
 from ballast.controller.ungated import Ungated
 from ballast.errors import described
 from ballast.kube.errors import KubeError
@@ -57,6 +59,7 @@ class Parts:
     reporter: Reporter
     switch: Switch
     telemetry: Telemetry
+    released: Released = field(default_factory=Released)
 
 
 @dataclass(slots=True)
@@ -100,6 +103,8 @@ class Reconciler:
         self._requests = MetricsRequests(monotonic, patience_seconds)
         self._release_promised = release_promised
         self._gates, self._failures, self._ungated = GateClock(), Failures(), Ungated()
+        self._gate_missing: frozenset[str] = frozenset()
+        """Executors (`namespace/pod`) that came without the gate, as of this reconcile."""
         self._move_reader, self._topology_turns = MoveReader(), TopologyTurns()
         self._deleted_moves = DeletedMoves()
         self._deleted: list[OpenMove] = []
@@ -147,6 +152,7 @@ class Reconciler:
         due.append(self._release_strays(objects))
         due.append(self._clear_strays(objects))
         due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
+        self._parts.telemetry.unclaimed.set(self._unclaimed(objects))
         self._forget_all_but({read.resource.metadata.name for read in objects.policies})
         due.append(self._parts.reporter.conclude(self._release_due))
         self._topology_turns.postpone(self._parts.reporter.postponed)
@@ -190,8 +196,10 @@ class Reconciler:
         self._parts.movers.keep(moves, gated=gated)
         topologies = {key_of(read.resource) for read in objects.topologies}
         lists = objects.lists
-        ungated = self._ungated.look(lists.pods, lists.namespaces, gates=self._parts.switch.gates, now=now)
-        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses, ungated)
+        found = self._ungated.look(lists.pods, lists.namespaces, gates=self._parts.switch.gates, now=now)
+        self._gate_missing = frozenset(found)
+        self._parts.released.keep({pod.uid for pod in lists.pods})
+        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses)
         self._seen, self._failed, self.release_at = set(), {}, None
         return cluster_view, moves
 
@@ -204,6 +212,11 @@ class Reconciler:
         self._parts.actuator.release_strays(strays, self._failed)
         self._confirmed &= {pod.uid for pod in gated}
         return None
+
+    def _unclaimed(self, objects: ClusterObjects) -> int:
+        """How many executors opted in and are no policy's, except where a policy's pass failed."""
+        pods = (pod for pod in objects.lists.pods if pod.namespace not in self._failed)
+        return len(unclaimed(pods, objects.lists.namespaces, self._seen))
 
     def _clear_strays(self, objects: ClusterObjects) -> float | None:
         """Clear the nominations of pods that no pass has seen; returns when to go on if there are too many.
@@ -237,6 +250,7 @@ class Reconciler:
         self._ungated = Ungated()
         self._parts.switch.forget()
         self._parts.telemetry.switched_off.set(0)
+        self._parts.telemetry.unclaimed.set(0)
 
     def _visit_all(self, cluster_view: ClusterView, moves: list[OpenMove]) -> list[float | None] | None:
         """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of
@@ -293,6 +307,9 @@ class Reconciler:
         self._failed |= dict.fromkeys(context.left_out, name)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.
         confirmed = self._release(context, decided)
+        self._parts.released.add(
+            {each.uid: each.reason for each in decided.placements if each.node is None and each.reason is not None}
+        )
         deleted = self._parts.actuator.delete_stranded(context, decided)
         cleared = self._parts.actuator.clear_nominations(context, decided)
         self._parts.actuator.report_displaced(context, decided)
@@ -338,6 +355,8 @@ class Reconciler:
                     closed_namespaces=self._parts.actuator.closed_namespaces() | ungated,
                     ungated_namespaces=ungated,
                     misjudged_namespaces=self._misjudged.remembered(context.snapshot),
+                    gate_missing=self._gate_missing,
+                    released_as_is=self._parts.released.reasons,
                 ),
             )
             return _Decided(context, *plan(context.snapshot, context.policy, context.memory, cluster_view.now))
@@ -413,6 +432,7 @@ class Reconciler:
         telemetry.keep_age(name, context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)
+        telemetry.keep_unplaced(name, decided.unplaced)
         if full and context.reading.at is not None:
             # Last, so that a reader of it also sees the results of these metrics.
             telemetry.metrics_at.labels(name).set(context.reading.at)

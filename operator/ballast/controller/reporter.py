@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -32,14 +31,10 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import ConditionReason, EventReason, Memory, MovesMode, Phase, Plan, Reason
+from ballast.model import ConditionReason, EventReason, Memory, MovesMode, Phase, Plan
 
 _LOG = logging.getLogger(__name__)
 _NO_FAULT = (ConditionReason.NOT_CONFIGURED, ConditionReason.NO_ANSWER_YET)
-_NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER, Reason.FOREIGN_GATE})
-"""Reasons of releases of executors that the policy is not to place."""
-_UNPLACED_SECONDS = 3600.0
-_MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
 _MOST_URGENT = 10
@@ -54,24 +49,6 @@ _RETRY_SECONDS = 1.0
 """Until a status is written again after a conflict."""
 
 JSON = dict[str, Any]
-
-
-class _Unplaced:
-    """Executors that a policy released without a place decided for them, in the last hour. Safe for threads."""
-
-    def __init__(self) -> None:
-        self._releases: dict[str, deque[tuple[float, Reason]]] = defaultdict(lambda: deque(maxlen=_MOST_UNPLACED))
-
-    def add(self, policy: str, reasons: Iterable[Reason], now: float) -> None:
-        self._releases[policy].extend((now, reason) for reason in reasons)
-
-    def counts(self, policy: str, now: float) -> Mapping[Reason, int]:
-        # The wall clock may have stepped backwards.
-        return Counter(reason for at, reason in tuple(self._releases[policy]) if abs(now - at) < _UNPLACED_SECONDS)
-
-    def keep(self, policies: Collection[str]) -> None:
-        for name in self._releases.keys() - policies:
-            del self._releases[name]
 
 
 class Reporter:
@@ -92,8 +69,6 @@ class Reporter:
     ) -> None:
         self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
         self._rests = rests
-        self._ungated: tuple[str, ...] = ()
-        self._unplaced = _Unplaced()
         self._written: dict[str, _Written] = {}
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
@@ -108,20 +83,12 @@ class Reporter:
         """How many things it remembers from reconcile to reconcile."""
         return len(self._written) + len(self._told) + len(self._advisers) + len(self._changes) + len(self._turns)
 
-    def overdue(self, by_policy: Mapping[str, Iterable[Reason]]) -> None:
-        """Executors were released by the gate timeout, not by a pass. From any thread."""
-        for policy, reasons in by_policy.items():
-            self._unplaced.add(policy, reasons, self._clock())
-
     def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> float | None:
         """Bring the policy's status up to date; its topologies' come with `conclude`. `renew`: the metrics are new.
 
         Returns when what had to wait may be written; None where nothing had to.
         """
         adviser = self._advisers.setdefault(context.name, Adviser())
-        now = context.snapshot.taken_at
-        without = (each.reason for each in decided.placements if each.node is None and each.reason is not None)
-        self._unplaced.add(context.name, (reason for reason in without if reason not in _NOT_OURS), now)
         outlook = Outlook(
             context.snapshot,
             context.policy,
@@ -131,11 +98,9 @@ class Reporter:
             adviser.recommendations(context, renew=renew),
             context.findings,
             self._stays_off(),
-            self._unplaced.counts(context.name, now),
             context.failures,
             context.left_out,
             self._rests_of(context),
-            self._ungated_of(context),
         )
         resource = context.read.resource
         status: StatusModel
@@ -154,9 +119,6 @@ class Reporter:
 
     def _rests_of(self, context: Context) -> dict[str, Rest]:
         return {name: rest for name, rest in self._rests().items() if _is_of(context, name)}
-
-    def _ungated_of(self, context: Context) -> tuple[str, ...]:
-        return tuple(pod for pod in self._ungated if _is_of(context, pod.partition("/")[0]))
 
     def _collect(self, context: Context, outlook: Outlook) -> None:
         """A topology's status waits until every policy was reported: only its owner writes it."""
@@ -208,14 +170,11 @@ class Reporter:
         broken: Sequence[BallastError],
         topologies: Collection[str] = (),
         excesses: Sequence[Excess] = (),
-        ungated: Sequence[str] = (),
     ) -> None:
         """A reconcile begins with these policies, and these topologies by key. What is gone by now is forgotten.
 
         `broken`: about objects that can't be read. They are left alone, and the log names them once.
-        `ungated`: executors (`namespace/pod`) that came without the gate.
         """
-        self._ungated = tuple(ungated)
         told = {str(each) for each in (*broken, *excesses)}
         for each in excesses:
             first = Regarding(each.kind, each.name, each.uid, each.namespace)
@@ -225,7 +184,6 @@ class Reporter:
         self._told, now = told, self._clock()
         self._policies, self._candidates = frozenset(policies), {}
         self._turns.begin(topologies)
-        self._unplaced.keep(policies)
         self._changes.keep(policies)
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
         # The wall clock may have stepped backwards.

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from ballast.errors import BallastError
 from ballast.kube.client import Action
 from ballast.kube.errors import KubeError
-from ballast.model import Executor, MovePhase, NodeView, Phase, Reason
+from ballast.model import Executor, MovePhase, NodeView, Phase, Reason, Unplaced, counts_of
 from ballast.prometheus import DROPPED
 
 _PASS_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -68,6 +68,14 @@ class Telemetry:
         self.unplaced_sets = Counter(
             "ballast_unplaced_sets", "Sets of which executors were released without a place, by cause",
             ["policy", "cause"], registry=registry,
+        )  # fmt: skip
+        self.unplaced = Gauge(
+            "ballast_unplaced_executors", "Executors that opted in and are not placed, by cause", ["policy", "cause"],
+            registry=registry,
+        )  # fmt: skip
+        self.unclaimed = Gauge(
+            "ballast_unclaimed_executors", "Executors that opted in although no BalancingPolicy includes them",
+            registry=registry,
         )  # fmt: skip
         self.metrics_at = Gauge(
             "ballast_metrics_timestamp_seconds", "Time of the metrics that the newest full pass used",
@@ -126,7 +134,7 @@ class Telemetry:
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
             self.node_hits, self.imbalance, self.metrics_at, self.samples_dropped, self.gated, self.unplaced_sets,
-            self.unknown_topology,
+            self.unknown_topology, self.unplaced,
         )  # fmt: skip
 
     def count_request(self, action: Action, status: int) -> None:
@@ -215,6 +223,11 @@ class Telemetry:
         for new in places - known:
             self.executor.labels(policy, *new).set(1)
         self._places[policy] = places
+
+    def keep_unplaced(self, policy: str, rows: Iterable[Unplaced]) -> None:
+        """How many executors each cause has."""
+        for cause, count in counts_of(rows).items():
+            self.unplaced.labels(policy, cause.value).set(count)
 
 
 # Liveness and readiness: a replica is alive while its loop finishes reconciles, and ready once it has done one.

@@ -17,6 +17,7 @@ from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.controller.quarantine import Quarantine
+from ballast.controller.unclaimed import unclaimed
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -27,7 +28,7 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import PodReader
-from ballast.model import Policy, Snapshot
+from ballast.model import Policy, Snapshot, by_cause
 from ballast.model.from_api import policy_from
 from ballast.planner.plan import plan
 from ballast.prometheus import SHUFFLE
@@ -109,6 +110,8 @@ class Viewer:
             for context in contexts
             for namespace, why in context.left_out.items()
         ]
+        if policy is None:
+            problems += _unclaimed(objects, contexts)
         return View(tuple(contexts), tuple(dict.fromkeys(problems)), objects)
 
     def close(self) -> None:
@@ -140,6 +143,19 @@ class Viewer:
         metrics = spec.metrics.model_copy(update={"prometheus": server})
         changed = spec.model_copy(update={"metrics": metrics})
         return replace(read, resource=read.resource.model_copy(update={"spec": changed}))
+
+
+def _unclaimed(objects: ClusterObjects, contexts: list[Context]) -> list[str]:
+    """One line for all executors that opted in and are no policy's."""
+    covered = {executor.uid for context in contexts for executor in context.snapshot.executors}
+    covered |= {uid for context in contexts for uid in context.others}
+    left_out = {namespace for context in contexts for namespace in context.left_out}
+    pods = (pod for pod in objects.lists.pods if pod.namespace not in left_out)
+    return [
+        f"{each.executors} executors opted in and are not placed ({each.cause}), such as {each.first.executor}: "
+        f"{each.first.detail}"
+        for each in by_cause(unclaimed(pods, objects.lists.namespaces, covered))
+    ]
 
 
 def _name(read: Read[BalancingPolicy]) -> str:

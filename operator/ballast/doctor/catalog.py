@@ -135,9 +135,12 @@ SUBMISSION: Mapping[str, Entry] = {
     ),
     "ForeignScheduler": Entry(
         Severity.ERROR,
-        "Ballast works with kube-scheduler: another scheduler may disregard scheduling gates and node affinity. The "
-        "operator leaves these executors alone (reason ForeignScheduler).",
-        "Leave the scheduler's name out, or set it to default-scheduler.",
+        "The operator places executors of the schedulers that placement.schedulerNames names, by default of "
+        "default-scheduler, and leaves all others alone (cause ForeignScheduler). Profiles of kube-scheduler do all "
+        "that Ballast needs. Volcano and YuniKorn keep to scheduling gates and required affinity, so the zone holds. "
+        "YuniKorn disregards preferred nodes, and neither reads nominations. A gang reserves its room before the gate "
+        "is off.",
+        "Leave the scheduler's name out, or add it to placement.schedulerNames of the BalancingPolicy. Use no gangs.",
     ),
     "GracePeriodTooShort": Entry(
         Severity.ERROR,
@@ -324,9 +327,21 @@ CLUSTER: Mapping[str, Entry] = {
         "Add the annotation kueue.x-k8s.io/pod-suspending-parent to the executors "
         "(spark.kubernetes.executor.annotation.*), or remove the label from them.",
     ),
+    "ExecutorsNotPlaced": Entry(
+        Severity.WARNING,
+        "The operator's last pass left executors as they are although they opted in. docs/placement.md explains the "
+        "causes.",
+        "Do what the message says; kubectl ballast explain pod/NAME has the same for each executor.",
+    ),
+    "PolicyMissing": Entry(
+        Severity.WARNING,
+        "The namespace opts its executors in, and no BalancingPolicy includes it: nothing places them.",
+        "Let the namespaceSelector of a BalancingPolicy select the namespace, or remove its label.",
+    ),
     "OtherMover": Entry(
         Severity.WARNING,
-        "Another controller evicts pods from the same nodes. The descheduler moves executors by requested resources. "
+        "Another controller evicts pods from the same nodes. The descheduler moves executors by requested resources, "
+        "and its plugin RemovePodsViolatingNodeAffinity, with preferred affinity, by the nodes that Ballast preferred. "
         "Karpenter's consolidation with WhenEmptyOrUnderutilized empties nodes that it could do without. Both undo "
         "placements, and neither knows what executors exchange.",
         "Exclude executors from the descheduler (a namespace or label filter). Set consolidationPolicy: WhenEmpty, "

@@ -7,11 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ballast.api.condition import ConditionStatus
 from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.doctor.catalog import Finding, Severity, found
 from ballast.errors import InvalidField
+from ballast.model import KUBE_SCHEDULER
 
 # What doctor looks at in a live cluster, as values.
 
@@ -34,6 +36,7 @@ class SparkPod:
     labels: Labels = field(default_factory=dict)
     annotations: Labels = field(default_factory=dict)
     finalizers: tuple[str, ...] = ()
+    scheduler: str = KUBE_SCHEDULER
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,7 @@ _MOST_TRIED = 4_000_000
 _NODE_POOL = "karpenter.sh/nodepool"
 _QUEUE, _QUEUED = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/managed"
 """The label that asks Kueue to queue a pod, and the finalizer of every pod that it queues."""
+_GATE_CHOICE = "ballast.dev/gate"
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 
@@ -433,6 +437,42 @@ def _drivers(cluster: Cluster) -> Iterator[Finding]:
         yield from tries.findings("SparkTopologies")
 
 
+def _not_placed(cluster: Cluster) -> Iterator[Finding]:
+    """As the operator's table has it."""
+    for policy in cluster.policies:
+        for condition in policy.status.conditions:
+            if condition.type == "ExecutorsPlaced" and condition.status is ConditionStatus.FALSE:
+                subject = _subject(policy.metadata.name)
+                yield found("ExecutorsNotPlaced", subject, f"{condition.reason}: {condition.message}.")
+
+
+def _foreign(cluster: Cluster) -> Iterator[Finding]:
+    """By namespace, before placement is enforced, too."""
+    aside: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for pod in cluster.executors:
+        if any(
+            pod.scheduler not in policy.spec.placement.scheduler_names
+            for policy in cluster.policies
+            if _steers(cluster, policy.metadata.name, pod.namespace)
+        ):
+            aside[pod.namespace, pod.scheduler].append(pod.name)
+    for (namespace, scheduler), pods in sorted(aside.items()):
+        what = f"{len(pods)} executors have spec.schedulerName {scheduler}: {_some(sorted(pods))}."
+        yield found("ForeignScheduler", f"Namespace {namespace}", what, severity=Severity.WARNING)
+
+
+def _uncovered(cluster: Cluster) -> Iterator[Finding]:
+    if not cluster.policies:
+        return
+    counts = Counter(pod.namespace for pod in cluster.executors)
+    for namespace, count in sorted(counts.items()):
+        labels = cluster.namespaces.get(namespace, {})
+        steered = any(_steers(cluster, policy.metadata.name, namespace) for policy in cluster.policies)
+        if labels.get(_GATE_CHOICE) == "enabled" and not steered:
+            what = f"It has the label {_GATE_CHOICE}=enabled and {count} executors."
+            yield found("PolicyMissing", f"Namespace {namespace}", what)
+
+
 def _queues(cluster: Cluster) -> Iterator[Finding]:
     unqueued: dict[str, list[str]] = defaultdict(list)
     for pod in cluster.executors:
@@ -495,6 +535,9 @@ _RULES: Sequence[Callable[[Cluster], Iterator[Finding]]] = (
     _metrics,
     _budgets,
     _drivers,
+    _not_placed,
+    _foreign,
+    _uncovered,
     _queues,
     _movers,
 )

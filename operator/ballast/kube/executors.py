@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
-from ballast.kube.constraint_reader import REQUIRED
+from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON, seconds
 from ballast.kube.spark_container import spark_container, state_of
 
@@ -21,6 +22,8 @@ _LACK = ("Insufficient ", "Too many pods")
 _APART = ("node(s) didn't match Pod's node affinity", "node(s) had untolerated taint", "node(s) were unschedulable")
 """What it says of nodes that Ballast, too, knows to be none for the executor."""
 _LONGEST_MESSAGE = 2048
+_SPREAD_KEYS = 4
+"""Of one executor that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class SparkExecutor:
     """When Ballast wrote its required node affinity; None if it did not."""
     by_other_pods: bool = False
     """Its pod requires to be near other pods or apart from them, by what Ballast does not look at."""
+    placed: bool = False
+    """Ballast wrote node affinity into it, required or preferred."""
+    soft_spread_keys: tuple[str, ...] = ()
+    """Topology keys over which its pod prefers to be spread."""
     owner_uid: str = ""
     """Of the pod that owns its pod: Spark names the driver's, whatever labels that has."""
 
@@ -80,6 +87,8 @@ class ExecutorReader:
             exit_code=_exit_code(state),
             pinned_at=pinned_at,
             by_other_pods=_by_other_pods(spec),
+            placed=any(_written(metadata)),
+            soft_spread_keys=_soft_spread_keys(spec),
             owner_uid=_owning_pod(metadata),
         )
 
@@ -116,6 +125,18 @@ def _by_other_pods(spec: JSON) -> bool:
         each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("topologyKey") != names.HOST
         for each in spec.get("topologySpreadConstraints") or ()
     )
+
+
+def _soft_spread_keys(spec: JSON) -> tuple[str, ...]:
+    """By ScheduleAnyway and by preferred anti-affinity. A policy's levels are few, and so are the keys that matter."""
+    apart = ((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(PREFERRED) or ()
+    keys = {(each.get("podAffinityTerm") or {}).get("topologyKey") for each in apart}
+    keys |= {
+        each.get("topologyKey")
+        for each in spec.get("topologySpreadConstraints") or ()
+        if each.get("whenUnsatisfiable") == "ScheduleAnyway"
+    }
+    return tuple(sorted(key for key in keys if key and key != names.HOST))[:_SPREAD_KEYS]
 
 
 def _controller(metadata: JSON) -> JSON:
@@ -180,13 +201,16 @@ def unschedulable(status: JSON) -> JSON | None:
 
 
 def _pinned_at(metadata: JSON) -> float | None:
+    return next((at for field, at in _written(metadata) if field == f"f:{REQUIRED}"), None)
+
+
+def _written(metadata: JSON) -> Iterator[tuple[str, float | None]]:
+    """The kinds of node affinity that Ballast wrote, and when."""
     for entry in metadata.get("managedFields") or ():
         if entry.get("manager") == names.FIELD_MANAGER and not entry.get("subresource"):
             fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
             affinity = (fields.get("f:affinity") or {}).get("f:nodeAffinity") or {}
-            if f"f:{REQUIRED}" in affinity:
-                return seconds(entry.get("time"))
-    return None
+            yield from ((field, seconds(entry.get("time"))) for field in affinity if field != ".")
 
 
 def _slots(text: Any) -> float:

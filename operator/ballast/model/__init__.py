@@ -42,15 +42,20 @@ from ballast.model.snapshot import (
     Stream,
     Topology,
 )
+from ballast.model.unplaced import FAULTS, PLACED, Cause, CauseCount, Unplaced, by_cause, counts_of, within
 
 __all__ = [
     "BINDING_SECONDS",
     "DEFAULT_LEVELS",
+    "FAULTS",
     "KUBE_SCHEDULER",
+    "PLACED",
     "Anchor",
     "Attempts",
     "AvgShedderPolicy",
     "Budget",
+    "Cause",
+    "CauseCount",
     "Component",
     "ComponentLimit",
     "ConditionReason",
@@ -102,6 +107,10 @@ __all__ = [
     "Taint",
     "Toleration",
     "Topology",
+    "Unplaced",
     "Weights",
     "Workload",
+    "by_cause",
+    "counts_of",
+    "within",
 ]

@@ -92,6 +92,8 @@ class Executor:
     """Carries node affinity that Ballast added."""
     pinned_at: float | None = None
     """When Ballast added it, which is when it released the executor."""
+    placed: bool = False
+    """Carries node affinity that Ballast added, required or preferred."""
     enforced: bool = True
     """False: its namespace or pod did not opt in; then it counts as load only."""
     labeled: bool = True
@@ -106,6 +108,8 @@ class Executor:
     required a zone, there might be no node that the volume can be made for."""
     unknown_topology: str = ""
     """What its topology label names, where there is no SparkTopology of that name; else empty."""
+    soft_spread_keys: tuple[str, ...] = ()
+    """Topology keys over which its pod prefers to be spread."""
     usage: ExecutorUsage | None = None
 
     @property

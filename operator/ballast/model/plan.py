@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ballast.enums import Pin
 from ballast.model.location import Location
 from ballast.model.reason import Reason
+from ballast.model.unplaced import Unplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,5 +174,7 @@ class Plan:
     locality: tuple[LocalityView, ...] = ()
     paused: tuple[str, ...] = ()
     """Topologies whose moves are paused after failures."""
+    unplaced: tuple[Unplaced, ...] = ()
+    """Executors that opted in and are not placed, or not as their pods ask for, and why."""
     wake_at: float | None = None
     """When to look again although nothing changed (a hold that runs out)."""

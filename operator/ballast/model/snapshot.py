@@ -9,7 +9,7 @@ from ballast.enums import Grouping, Workload
 from ballast.model.executor import Executor
 from ballast.model.location import Location
 from ballast.model.move import Move
-from ballast.model.reason import ConditionReason
+from ballast.model.reason import ConditionReason, Reason
 from ballast.model.resources import Constraints, Resources, Taint
 
 # A node of a policy's pool.
@@ -212,4 +212,8 @@ class Snapshot:
     """Namespaces in which no move is suggested: it could lately not be created, or they are ungated; and why."""
     ungated_namespaces: Mapping[str, str] = field(default_factory=dict)
     """Those in which executors are not gated for now although they opted in, and why."""
+    gate_missing: frozenset[str] = frozenset()
+    """Executors (`namespace/pod`) that opted in and came without the gate, as far as the operator saw them come."""
+    released_as_is: Mapping[str, Reason] = field(default_factory=dict)
+    """Why executors were released without a decided place, by uid, as far as the operator remembers."""
     metrics: MetricsHealth = field(default_factory=MetricsHealth)

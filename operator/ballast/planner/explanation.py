@@ -28,6 +28,7 @@ from ballast.model import (
     Scope,
     Snapshot,
     Topology,
+    Unplaced,
 )
 from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
@@ -41,8 +42,6 @@ from ballast.planner.plan import plan
 from ballast.planner.replan import replanned
 
 _MOST_PAST = 10
-_RELEASED_SECONDS = 5.0
-"""After the gate timeout: until an executor has surely been released, or its release is refused."""
 
 
 class UnknownExecutorError(BallastError):
@@ -70,6 +69,8 @@ class Explanation:
     """Of its node: share of time in which something waited for CPU."""
     load_cores: float | None
     """CPU cores that would travel with it."""
+    unplaced: Unplaced | None
+    """Why it is not placed although it opted in, or not as its pod asks for."""
     grounds: tuple[str, ...]
     """Why it is where it is."""
     ends: tuple[End, ...]
@@ -97,7 +98,10 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     candidates = strategy_state.candidates(snapshot, policy, memory, now=now)
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
-    destination = next((p.node for p in replanned(snapshot, policy, memory, [found])), None)
+    why = next((each for each in decided.unplaced if each.executor == found.key), None)
+    aside = found.scheduler not in policy.placement.scheduler_names
+    placed = () if aside else replanned(snapshot, policy, memory, [found])
+    destination = next((p.node for p in placed), None)
     past, resting = (
         _past(found, snapshot),
         rest(snapshot.moves, policy.moves, now, closed_namespaces=snapshot.closed_namespaces),
@@ -118,9 +122,8 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         slowness=candidates.slowness(found),
         pressure_ratio=candidates.pressure_ratio(found.node or ""),
         load_cores=candidates.loads.known(found),
-        grounds=tuple(
-            _grounds(found, snapshot, memory, past, gate_timeout_seconds=policy.placement.gate_timeout_seconds)
-        ),
+        unplaced=why,
+        grounds=tuple(_grounds(found, snapshot, memory, past, why)),
         ends=ends(found, snapshot, policy.levels),
         verdict=_verdict(found, decided, policy.moves.mode),
         objections=_objections(
@@ -136,30 +139,19 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     )
 
 
-def _held(executor: Executor, snapshot: Snapshot, gate_timeout_seconds: float) -> str:
-    if executor.gates:
-        return f"with the gates of {', '.join(executor.gates)}"
-    since = executor.last_gate_since
-    if since is not None and snapshot.taken_at - since > gate_timeout_seconds + _RELEASED_SECONDS:
-        return "longer than its gate timeout: its release is refused (see its Events), or no operator runs"
-    return "until its set is complete"
-
-
 def _grounds(
-    executor: Executor,
-    snapshot: Snapshot,
-    memory: Memory,
-    past: tuple[Move, ...],
-    *,
-    gate_timeout_seconds: float,
+    executor: Executor, snapshot: Snapshot, memory: Memory, past: tuple[Move, ...], why: Unplaced | None
 ) -> Iterator[str]:
     if executor.phase is Phase.GATED:
-        yield f"it is on no node yet: Ballast's gate holds it, {_held(executor, snapshot, gate_timeout_seconds)}"
+        yield "it is on no node yet: Ballast's gate holds it"
+    elif executor.node is None:
+        yield "it is on no node yet: its scheduler has not bound it"
+    else:
+        yield from _chosen(executor, past)
+    if why is not None:
+        yield why.detail
+    if executor.phase is Phase.GATED or executor.node is None:
         return
-    if executor.node is None:
-        yield "it is on no node yet: kube-scheduler has not bound it"
-        return
-    yield from _chosen(executor, past)
     if executor.node not in {node.name for node in snapshot.nodes}:
         yield f"{executor.node} does not belong to the policy's pool, so nothing moves it"
     for topology, component, counts in memory.placements:

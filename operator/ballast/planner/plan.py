@@ -57,6 +57,7 @@ from ballast.planner.strategy_state import (
     restored,
     with_speeds,
 )
+from ballast.planner.unplaced import unplaced
 from ballast.shedding.avg_shedder_usage import UsageMemory
 from ballast.shedding.strategies import hit_counts
 
@@ -188,7 +189,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         paused=tuple(sorted(inputs.resting.paused)),
         wake_at=_wake_at(released, clear_at, patience_ends(snapshot, now)),
     )
-    return decided, remembering
+    return replace(decided, unplaced=unplaced(snapshot, policy, decided)), remembering
 
 
 def _inputs(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Inputs:

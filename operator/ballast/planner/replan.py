@@ -34,9 +34,14 @@ class ReplannedTopology:
 
 
 def replanned_topology(snapshot: Snapshot, policy: Policy, key: str) -> ReplannedTopology | None:
-    """Placing the whole topology `key` at once, with no regard to where its executors were; None if it has none."""
+    """Placing the whole topology `key` at once, with no regard to where its executors were; None if it has none.
+
+    Executors of schedulers that the policy does not name stay where they are, since they are never placed.
+    """
     homes = {node.name for node in snapshot.nodes}
-    members = [e for e in snapshot.executors if e.topology == key and _placeable(e, homes)]
+    schedulers = policy.placement.scheduler_names
+    own = (e for e in snapshot.executors if e.topology == key and e.scheduler in schedulers)
+    members = [executor for executor in own if _placeable(executor, homes)]
     if not members:
         return None
     placements = replanned(snapshot, policy, Memory(), members)

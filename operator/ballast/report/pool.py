@@ -6,8 +6,21 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ballast.model import Anchor, Component, Executor, Location, Memory, Policy, Snapshot, Topology, Workload
+from ballast.model import (
+    Anchor,
+    Component,
+    Executor,
+    Location,
+    Memory,
+    PlacementMode,
+    PlacementPolicy,
+    Policy,
+    Snapshot,
+    Topology,
+    Workload,
+)
 from ballast.planner.plan import plan
+from ballast.planner.release import stands_aside
 from ballast.planner.replan import replanned
 from ballast.report.exchange import (
     Reads,
@@ -52,7 +65,8 @@ def report(snapshot: Snapshot, policy: Policy, *, price: Price | None, hints: Kn
     places = {node.name: _whole(node.location, node.name) for node in pool.nodes}
     zones = sorted({place[0] for place in places.values() if len(place) > 1 and place[0] is not None})
     brokers = hints.broker_zones or tuple(zones)
-    targets = _placed(pool, policy, [e for key, each in by_application.items() if key not in remote for e in each])
+    placeable = (e for key, each in by_application.items() if key not in remote for e in each)
+    targets = _placed(pool, policy, [e for e in placeable if stands_aside(e, _enforced(policy)) is None])
     reports = [
         _application(
             _Case(
@@ -61,6 +75,7 @@ def report(snapshot: Snapshot, policy: Policy, *, price: Price | None, hints: Kn
                 known.get(key, Declared()),
                 remote=key in remote,
                 broker_zones=brokers if key in hints.kafka else (),
+                schedulers=policy.placement.scheduler_names,
             ),
             places,
             targets,
@@ -103,6 +118,11 @@ def _applications(pool: Snapshot) -> dict[str, list[Executor]]:
     return dict(sorted(found.items()))
 
 
+def _enforced(policy: Policy) -> PlacementPolicy:
+    """As if placement were enforced, which is what the report is about."""
+    return replace(policy.placement, mode=PlacementMode.ENFORCE)
+
+
 def _placed(pool: Snapshot, policy: Policy, executors: Sequence[Executor]) -> Mapping[str, str | None]:
     """The node of each executor, by uid; None if none would take it."""
     if not executors:
@@ -118,6 +138,13 @@ class _Case:
     remote: bool
     broker_zones: tuple[str, ...]
     """Of the Kafka that it reads from; empty if that is not known."""
+    schedulers: tuple[str, ...]
+    """Whose executors are placed."""
+
+    @property
+    def foreign(self) -> str | None:
+        """A scheduler of its executors that Ballast would not place."""
+        return next((each.scheduler for each in self.executors if each.scheduler not in self.schedulers), None)
 
 
 def _application(
@@ -178,8 +205,12 @@ def _traffic(shuffle: Shuffle, places: Sequence[Location], price: Price | None) 
 
 
 def _verdict(case: _Case, before: Shares, after: Shares, reads: Reads | None) -> tuple[Verdict, str]:
-    if case.remote:
-        return _remote(case)
+    if case.foreign is not None:
+        return Verdict.UNKNOWN, f"not placed: its scheduler {case.foreign} is not in placement.schedulerNames"
+    return _remote(case) if case.remote else _weighed(case, before, after, reads)
+
+
+def _weighed(case: _Case, before: Shares, after: Shares, reads: Reads | None) -> tuple[Verdict, str]:
     if len(case.executors) < 2:
         return Verdict.NOTHING_TO_GAIN, "one executor: its shuffle does not leave it"
     if before.zone is None and before.rack is None:

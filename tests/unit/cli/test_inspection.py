@@ -84,3 +84,22 @@ def test_a_query_that_the_operator_reads_with_fewer_series_has_not_failed(tmp_pa
         script.by = answer
         found = inspection.inspect(script.client(tmp_path), server="s", system_namespace="ballast-system")
     assert (found.metrics["streaming"].problem, found.metrics["streaming"].failures) == ("", {})
+
+
+def test_schedulers_of_executors_are_read_without_reading_the_pods_of_the_default_one(tmp_path: Path) -> None:
+    labels = {"spark-role": "executor"}
+    pods = [{"metadata": {"name": f"e-{n}", "namespace": "analytics", "labels": labels}} for n in range(2)]
+
+    def answer(asked: Asked) -> Answer:
+        path, _, query = asked.path.partition("?")
+        if path.endswith("reviews"):
+            return Answer(body={"status": {"allowed": True}})
+        if path.endswith("/pods") and "fieldSelector" in query:
+            assert "spec.schedulerName%21%3Ddefault-scheduler" in query
+            return Answer(body={"metadata": {}, "items": [{**pods[1], "spec": {"schedulerName": "volcano"}}]})
+        return Answer(body={"metadata": {}, "items": pods if path.endswith("/pods") else []})
+
+    with scripted() as script:
+        script.by = answer
+        found = inspection.inspect(script.client(tmp_path), server="s", system_namespace="ballast-system")
+    assert [(pod.name, pod.scheduler) for pod in found.executors] == [("e-0", "default-scheduler"), ("e-1", "volcano")]

@@ -170,3 +170,21 @@ def test_many_topologies_are_cut_to_the_dearest_and_the_rest_is_counted() -> Non
     assert (len(found.replanned), found.left_out) == (20, 6)
     assert "... and 6 more: name one to see it" in printed(situation)
     assert plan_document(found)["moreTopologies"] == 6
+
+
+def test_an_application_of_another_scheduler_is_left_out_and_named() -> None:
+    situation = a_situation()
+    foreign = tuple(replace(each, scheduler="volcano") for each in situation.snapshot.executors)
+    placement = replace(situation.policy.placement, mode=PlacementMode.ENFORCE)
+    enforcing = replace(
+        situation,
+        snapshot=replace(situation.snapshot, executors=foreign),
+        policy=replace(situation.policy, placement=placement),
+    )
+    text = " ".join(printed(enforcing).split())
+    assert "44% -> 25%" not in text
+    assert f"ForeignScheduler {len(foreign)} team/exec-1" in text
+    assert f"Left out: {len(foreign)} executors, because its scheduler is volcano" in text
+    document = plan_document(planned(enforcing))
+    assert (document["topologies"], document["foreignSchedulers"]) == ([], {"volcano": len(foreign)})
+    assert [each["cause"] for each in document["unplaced"]] == ["ForeignScheduler"]

@@ -264,7 +264,7 @@ async def test_a_replica_that_goes_on_leading_says_so_once_and_forgets_nothing(
 async def test_executors_that_only_the_gate_timeout_released_are_told_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    late = Overdue(2, 1, 1, {"streaming": (Reason.GATE_TIMEOUT, Reason.GATE_TIMEOUT, Reason.NO_ROOM)})
+    late = Overdue(2, 1, 1, {"streaming": {"u1": Reason.GATE_TIMEOUT, "u2": Reason.GATE_TIMEOUT, "u3": Reason.NO_ROOM}})
     stop, outcomes = asyncio.Event(), [Overdue(), late]
 
     def run() -> Overdue:
@@ -278,6 +278,7 @@ async def test_executors_that_only_the_gate_timeout_released_are_told_and_counte
         patch("ballast.controller.operator._GATES_EVERY_SECONDS", 0.0),
     ):
         await operator._watch_gates(stop)
+        assert operator._released.reasons == late.by_policy["streaming"]
         registry = operator._telemetry.registry
         counted = {
             cause: registry.get_sample_value("ballast_unplaced_sets_total", {"policy": "streaming", "cause": cause})

@@ -959,3 +959,35 @@ def test_samples_that_are_not_used_are_counted_by_full_passes(
         for cause in ("Foreign", "OutOfRange", "Malformed")
     }
     assert counts == {"Foreign": 2.0, "OutOfRange": 0.0, "Malformed": 0.0}
+
+
+def test_status_and_metrics_have_one_table_of_executors_that_opted_in_and_are_not_placed(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
+) -> None:
+    """A scheduler of others, a release without room, and executors that no policy includes."""
+    found, script = server
+    huge: JSON = {"containers": [{"name": "spark", "resources": {"requests": {"cpu": "1000"}}}]}
+    found.put("namespaces", {"metadata": {"name": "lone", "labels": {"ballast.dev/gate": "enabled"}}})
+    found.put(
+        "pods",
+        executor(2, application="ads", namespace="ads", node="node-ads", schedulerName="volcano"),
+        executor(3, application="ads", namespace="ads", gates=[GATE], **huge),
+        executor(1, application="lone", namespace="lone", node="node-ads"),
+    )
+    telemetry = Telemetry(CollectorRegistry())
+
+    def count(cause: str) -> float | None:
+        labels = {"policy": "ads", "cause": cause}
+        return telemetry.registry.get_sample_value("ballast_unplaced_executors", labels)
+
+    with operating(script, tmp_path, telemetry=telemetry) as reconciler:
+        reconciler.run()
+        assert (count("ForeignScheduler"), count("Overdue")) == (1.0, 2.0)
+        reconciler.run()
+        assert [count(each) for each in ("ForeignScheduler", "NoRoom", "ReleasedAsIs", "Overdue")] == [1.0, 1.0, 1.0, 0]
+    assert telemetry.registry.get_sample_value("ballast_unclaimed_executors") == 1.0
+    (ads,) = [each for each in found.all("balancingpolicies") if each["metadata"]["name"] == "ads"]
+    conditions = ads["status"]["conditions"]
+    (told,) = [each for each in conditions if each["type"] == "ExecutorsPlaced"]
+    assert (told["status"], told["reason"]) == ("False", "Overdue")
+    assert told["message"].startswith("3 executors that opted in are not placed: 2 Overdue, 1 ForeignScheduler; ")

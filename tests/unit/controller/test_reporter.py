@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,7 +25,18 @@ from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
-from ballast.model import ConditionReason, Executor, Memory, MetricsHealth, NodeUsage, Phase, Reason, Snapshot, Topology
+from ballast.model import (
+    ConditionReason,
+    Executor,
+    Memory,
+    MetricsHealth,
+    NodeUsage,
+    Phase,
+    PlacementMode,
+    Reason,
+    Snapshot,
+    Topology,
+)
 from ballast.model.snapshot import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
@@ -45,7 +57,7 @@ class Stage:
 
     def __init__(self, script: ApiServer, folder: Path) -> None:
         self.now, self.generation, self.status = NOW, 1, dict[str, Any]()
-        self.script = script
+        self.script, self.mode = script, a_policy().placement.mode
         self.spoke_last: str | None = None
         """The policy that wrote the topology's status."""
         self._client = script.client(folder)
@@ -69,11 +81,19 @@ class Stage:
         executors: tuple[Executor, ...] = (),
         metrics: MetricsHealth = AVAILABLE,
         failures: Mapping[Application, Failed] | None = None,
+        released_as_is: Mapping[str, Reason] | None = None,
     ) -> float | None:
         """One pass over two nodes, of which the one named `node` is at `cpu`. When to write what had to wait."""
         nodes = (a_node("a", cpu=0.1), a_node(node, usage=NodeUsage(cpu_ratio=cpu)))
         context = self._context(
-            a_snapshot(*nodes, topologies=topologies, executors=executors, metrics=metrics, taken_at=self.now),
+            a_snapshot(
+                *nodes,
+                topologies=topologies,
+                executors=executors,
+                metrics=metrics,
+                taken_at=self.now,
+                released_as_is=released_as_is or {},
+            ),
             findings,
             failures or {},
         )
@@ -102,7 +122,7 @@ class Stage:
         seen = Read({"metadata": {"name": "clicks", "namespace": "team", "uid": "u2", "resourceVersion": "3"}}, clicks)
         return Context(
             read=Read(raw, BalancingPolicy.parse(raw)),
-            policy=a_policy(),
+            policy=a_policy(placement=replace(a_policy().placement, mode=self.mode)),
             objects=ClusterObjects(Lists((), ()), (), (seen,), ()),
             snapshot=snapshot,
             memory=Memory(),
@@ -144,18 +164,25 @@ def condition(status: JSON, kind: str) -> tuple[str, str, str] | None:
     return next(((c["status"], c["reason"], c["message"]) for c in found), None)
 
 
-def test_executors_that_the_gate_timeout_released_are_a_condition_for_an_hour(stage: Stage) -> None:
-    late = [Reason.GATE_TIMEOUT]
-    stage.reporter.overdue({"streaming": 3 * late, "other": late})
-    stage.report()
-    assert condition(stage.status, "ExecutorsPlaced") == (
-        "False",
-        "GateTimeout",
-        "3 executors were released without a decided place in the last hour: 3 GateTimeout",
-    )
-    stage.now += 3601.0
-    stage.report()
+def test_executors_that_are_not_placed_are_a_condition_with_counts_by_cause(stage: Stage) -> None:
+    stage.mode = PlacementMode.ENFORCE
+    foreign = [an_executor(f"e-{n}", node="a", scheduler="volcano") for n in range(3)]
+    late = [an_executor(f"f-{n}", node="a") for n in range(2)]
+    stage.report(executors=(*foreign, *late), released_as_is={each.uid: Reason.GATE_TIMEOUT for each in late})
+    status, reason, message = condition(stage.status, "ExecutorsPlaced") or ("", "", "")
+    assert (status, reason) == ("False", "ForeignScheduler")
+    assert message.startswith("5 executors that opted in are not placed: 3 ForeignScheduler, 2 ReleasedAsIs; team/e-0:")
+    stage.report(executors=())
     assert condition(stage.status, "ExecutorsPlaced") is None
+
+
+def test_executors_whose_soft_spread_is_overruled_are_placed_and_the_condition_says_how(stage: Stage) -> None:
+    stage.mode = PlacementMode.ENFORCE
+    spread = ("topology.kubernetes.io/zone",)
+    stage.report(executors=(an_executor("e-1", node="a", pinned=True, placed=True, soft_spread_keys=spread),))
+    status, reason, message = condition(stage.status, "ExecutorsPlaced") or ("", "", "")
+    assert (status, reason) == ("True", "ConstraintsOverruled")
+    assert "placement.maxExecutorsPerZonePercent" in message
 
 
 def test_figures_wait_until_the_last_write_is_a_minute_ago(stage: Stage) -> None:

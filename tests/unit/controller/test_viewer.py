@@ -187,3 +187,14 @@ def test_volumes_that_may_not_be_listed_are_left_out_and_that_is_told(
         found = look(script.client(tmp_path), prometheus=None, rack_label=None, clock=lambda: NOW)
     assert found.problems == problems
     assert len(found.snapshot.executors) == 1
+
+
+def test_executors_that_opted_in_and_are_no_policys_are_a_problem(tmp_path: Path) -> None:
+    other = policy("sound", "two")
+    other["spec"]["namespaceSelector"] = {"matchLabels": {"team": "nobody"}}
+    labeled = executor(3, node="node-1", labels={"ballast.dev/topology": "clicks"})
+    seen = view(tmp_path, [other], pods=[labeled])
+    assert [
+        problem for problem in seen.problems if "PolicyMissing" in problem and "analytics/spark-1-exec-3" in problem
+    ]
+    assert not [problem for problem in view(tmp_path, [policy("sound", "two")]).problems if "PolicyMissing" in problem]

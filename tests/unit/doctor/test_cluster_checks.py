@@ -194,3 +194,34 @@ def test_topologies_with_very_many_selectors_are_not_tried_on_all_drivers() -> N
     spec = {"components": components}
     every = [SparkTopology.parse({"metadata": {"name": "t", "namespace": "tenant"}, "spec": spec})] * 50
     assert ids(drivers=drivers, topologies=tuple(every)) == ["CannotInspect"]
+
+
+VOLCANO = SparkPod("jobs", "exec-1", scheduler="volcano")
+
+
+def test_executors_of_a_scheduler_that_no_policy_names_are_found() -> None:
+    named = policy(spec={"placement": {"schedulerNames": ["default-scheduler", "volcano"]}})
+    assert ids(executors=(VOLCANO, SparkPod("jobs", "exec-2"))) == ["ForeignScheduler"]
+    assert ids(executors=(VOLCANO,), policies=(named,)) == []
+
+
+def test_what_the_operator_did_not_place_is_found_in_its_own_words() -> None:
+    condition = {
+        "type": "ExecutorsPlaced",
+        "status": "False",
+        "reason": "NoRoom",
+        "message": "3 executors that opted in are not placed: 3 NoRoom",
+        "lastTransitionTime": "2026-11-21T10:00:00Z",
+    }
+    told = BalancingPolicy.parse({**policy().to_dict(), "status": {"conditions": [condition]}})
+    (found,) = check(cluster(policies=(told,)))
+    assert (found.id, found.subject) == ("ExecutorsNotPlaced", "BalancingPolicy p")
+    assert found.what == "NoRoom: 3 executors that opted in are not placed: 3 NoRoom."
+
+
+def test_a_namespace_that_opted_in_and_is_no_policys_is_found() -> None:
+    elsewhere = policy(spec={"namespaceSelector": {"matchLabels": {"team": "b"}}})
+    namespaces = {"jobs": {"ballast.dev/gate": "enabled"}}
+    seen = {"executors": (SparkPod("jobs", "exec-1"),), "namespaces": namespaces}
+    assert ids(**seen, policies=(elsewhere,)) == ["PolicyMissing"]
+    assert ids(**seen) == []

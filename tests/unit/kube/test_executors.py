@@ -230,3 +230,27 @@ def test_whether_other_pods_decide_about_its_node(spec: dict[str, Any], required
     found = read(executor(**spec)).executor
     assert found is not None
     assert found.by_other_pods == required
+
+
+PREFERRED_BY_US = {
+    "manager": names.FIELD_MANAGER,
+    "fieldsV1": {
+        "f:spec": {"f:affinity": {"f:nodeAffinity": {".": {}, "f:preferredDuringSchedulingIgnoredDuringExecution": {}}}}
+    },
+}
+
+
+def test_an_executor_whose_place_ballast_only_prefers_is_placed_and_not_pinned() -> None:
+    found = facts(managed_fields=[PREFERRED_BY_US])
+    assert (found.placed, found.pinned_at) == (True, None)
+    assert not facts(managed_fields=[{**PREFERRED_BY_US, "manager": "spark"}]).placed
+
+
+def test_soft_spreads_and_soft_anti_affinity_are_read_by_their_keys() -> None:
+    term = {"weight": 1, "podAffinityTerm": {"topologyKey": "rack", "labelSelector": {}}}
+    apart = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    soft = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    hard = {"maxSkew": 1, "topologyKey": "row", "whenUnsatisfiable": "DoNotSchedule"}
+    hosts = {**soft, "topologyKey": names.HOST}
+    found = facts(affinity=apart, topologySpreadConstraints=[soft, hard, hosts])
+    assert found.soft_spread_keys == ("rack", "zone")

@@ -60,14 +60,34 @@ def test_one_that_is_unknown_is_refused() -> None:
         (busy(), "kube-scheduler chose its node; Ballast required none"),
         (busy(enforced=False), "has not opted in"),
         (busy(pinned=True), "Ballast chose its place and tied it there"),
-        (gated("e1"), "Ballast's gate holds it, until its set is complete"),
-        (gated("e1", gates=("kueue.x-k8s.io/admission",)), "with the gates of kueue.x-k8s.io/admission"),
-        (busy(node=None, phase=Phase.PENDING), "kube-scheduler has not bound it"),
+        (gated("e1"), "Ballast's gate holds it"),
+        (busy(node=None, phase=Phase.PENDING), "its scheduler has not bound it"),
         (replace(busy(), node="elsewhere"), "elsewhere does not belong to the policy's pool"),
     ],
 )
 def test_its_grounds_say_who_chose_the_place(executor: Executor, words: str) -> None:
     assert words in " / ".join(told(executor).grounds)
+
+
+@pytest.mark.parametrize(
+    ("executor", "words"),
+    [
+        (gated("e1"), "it is gated until its set is complete (WaitingForSet)"),
+        (
+            gated("e1", last_gate_since=None, gates=("kueue.x-k8s.io/admission",)),
+            "it waits for the gates of others: kueue.x-k8s.io/admission",
+        ),
+        (busy(scheduler="volcano"), "its scheduler is volcano"),
+    ],
+)
+def test_its_grounds_say_why_it_is_not_placed(executor: Executor, words: str) -> None:
+    enforcing = a_policy(placement=replace(a_policy().placement, mode=PlacementMode.ENFORCE))
+    assert words in " / ".join(told(executor, policy=enforcing).grounds)
+
+
+def test_an_executor_of_another_scheduler_is_promised_no_place() -> None:
+    assert told(busy()).destination is not None
+    assert told(busy(scheduler="volcano")).destination is None
 
 
 def test_a_replacement_says_which_move_brought_it() -> None:

@@ -144,3 +144,12 @@ def test_applications_in_two_namespaces_are_two_even_by_one_id() -> None:
 def test_a_pool_without_applications_has_an_empty_report() -> None:
     found = reported(pool())
     assert (found.applications, found.saved_dollars_per_month) == ((), 0)
+
+
+def test_an_application_of_another_scheduler_is_promised_nothing() -> None:
+    """Four executors over three zones, which Ballast would leave alone."""
+    members = [replace(each, scheduler="volcano") for each in on("a1", "b1", "c1", "a2", rate=GIB)]
+    each = only(reported(pool(*members)))
+    assert (each.verdict, each.relocated, each.saved_dollars_per_month) == (Verdict.UNKNOWN, 0, 0.0)
+    assert each.why == "not placed: its scheduler volcano is not in placement.schedulerNames"
+    assert each.before.shares == each.after.shares

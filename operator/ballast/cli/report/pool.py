@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ballast.cli.output import duration, percent, rounded, table
 from ballast.cli.situation import Situation
-from ballast.model import LocalityView, Location, Move, Node, Phase, Plan, Snapshot, Topology
+from ballast.model import LocalityView, Location, Move, Node, Phase, Plan, Snapshot, Topology, Unplaced, by_cause
 
 POLICY, TOPOLOGY = "balancingpolicy.ballast.dev", "sparktopology.ballast.dev"
 MOVE = "executormove.ballast.dev"
@@ -98,6 +98,24 @@ def locality_document(view: LocalityView) -> dict[str, Any]:
         "cost": rounded(view.cost),
         "lowerBound": rounded(view.lower_bound),
     }
+
+
+def unplaced_table(rows: Sequence[Unplaced]) -> Table:
+    """By cause, with one example each."""
+    cells = [[each.cause.value, str(each.executors), each.first.executor, each.first.detail] for each in by_cause(rows)]
+    return table(["cause", "executors", "such as", "because"], cells, right=["executors"], wrap=["because"])
+
+
+def unplaced_document(rows: Sequence[Unplaced]) -> list[dict[str, Any]]:
+    return [
+        {
+            "cause": each.cause.value,
+            "executors": each.executors,
+            "executor": each.first.executor,
+            "detail": each.first.detail,
+        }
+        for each in by_cause(rows)
+    ]
 
 
 def open_moves(snapshot: Snapshot, namespace: str | None = None) -> list[Move]:

@@ -15,7 +15,7 @@ from ballast.api.topology_status import Recommendation, TopologyStatus
 from ballast.controller.breaker import Rest
 from ballast.controller.ends import Finding
 from ballast.controller.failures import Application, Failed
-from ballast.model import ConditionReason, Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
+from ballast.model import Cause, ConditionReason, Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,12 @@ class Outlook:
     """About topologies, for their conditions."""
     stays_off: bool = False
     """Whether the gate switch stays off although an operator leads."""
-    unplaced: Mapping[Reason, int] = field(default_factory=dict)
-    """Executors that were released without a decided place in the last hour, by reason."""
     failures: Mapping[Application, Failed] = field(default_factory=dict)
     """Of the applications in the policy's namespaces."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """As in Context."""
     rests: Mapping[str, Rest] = field(default_factory=dict)
     """The policy's namespaces whose executors are not gated for now."""
-    ungated: tuple[str, ...] = ()
-    """Executors (`namespace/pod`) in the policy's namespaces that came without the gate."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)
@@ -72,7 +68,7 @@ class Verdict(NamedTuple):
     """Of a condition that is there only while there is one."""
 
     holds: bool
-    reason: ConditionReason | Reason
+    reason: ConditionReason | Reason | Cause
     message: str
 
 
@@ -84,7 +80,9 @@ class Judge:
         self._generation = generation
         self._now = datetime.fromtimestamp(now, UTC)
 
-    def set(self, type_: str, *, holds: bool | None, reason: ConditionReason | Reason, message: str = "") -> None:
+    def set(
+        self, type_: str, *, holds: bool | None, reason: ConditionReason | Reason | Cause, message: str = ""
+    ) -> None:
         self.conditions = set_condition(
             self.conditions,
             type_=type_,

@@ -28,6 +28,8 @@ from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.kube import names
 from ballast.model import (
     DEFAULT_LEVELS,
+    FAULTS,
+    Cause,
     ConditionReason,
     Executor,
     MetricsHealth,
@@ -40,6 +42,8 @@ from ballast.model import (
     PoolView,
     Reason,
     Refusal,
+    Unplaced,
+    by_cause,
 )
 from ballast.moves import budget, rules
 from ballast.planner.limited import limited
@@ -98,7 +102,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     judge.set_while("LevelsFound", _levels_found(outlook))
     judge.set_while("TopologiesFound", _topologies_found(outlook.snapshot.executors))
     judge.set_while("NamespacesFollowed", _namespaces_followed(outlook.left_out))
-    judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced) or _left_alone(outlook))
+    judge.set_while("ExecutorsPlaced", _executors_placed(outlook.plan.unplaced))
     judge.set_while("Paused", _paused(plan.paused))
     judge.set_while("MovesLimited", moves_limited(limited(plan), outlook.policy.moves))
     return judge.conditions
@@ -115,20 +119,17 @@ def _gating(outlook: Outlook) -> Verdict | None:
     if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
         return Verdict(False, ConditionReason.SWITCH_OFF, _SWITCH_OFF)
     if not outlook.rests:
-        return _ungated(outlook)
+        return _gate_missing(outlook.plan.unplaced)
     names = sorted(outlook.rests)
     message = f"executors in {_first(names)} are not gated for now: {refused_words(outlook.rests[names[0]])}"
     return Verdict(False, ConditionReason.RELEASE_REFUSED, message)
 
 
-def _ungated(outlook: Outlook) -> Verdict | None:
-    if not outlook.ungated or outlook.policy.placement.mode is not PlacementMode.ENFORCE:
+def _gate_missing(rows: Iterable[Unplaced]) -> Verdict | None:
+    found = next((each for each in by_cause(rows) if each.cause is Cause.GATE_MISSING), None)
+    if found is None:
         return None
-    message = (
-        f"{len(outlook.ungated)} executors that opted in came without the gate {names.GATE}, so they are not placed: "
-        f"{_first(outlook.ungated)}; a mutating webhook may drop gates (kubectl get mutatingwebhookconfigurations), or "
-        "the chart's gate is missing (kubectl ballast doctor)"
-    )
+    message = f"{found.executors} executors that opted in are not gated; {found.first.executor}: {found.first.detail}"
     return Verdict(False, ConditionReason.GATE_MISSING, message)
 
 
@@ -183,29 +184,22 @@ def _namespaces_followed(left_out: Mapping[str, str]) -> Verdict | None:
     return Verdict(False, ConditionReason.PASS_FAILED, message)
 
 
-def _executors_placed(counts: Mapping[Reason, int]) -> Verdict | None:
-    """By the most frequent reason; the message has all of them."""
-    if not counts:
+def _executors_placed(rows: Sequence[Unplaced]) -> Verdict | None:
+    """False while a user should see to some of them; True where all are placed, though not as they ask for."""
+    found = by_cause(rows)
+    faults, others = ([each for each in found if (each.cause in FAULTS) is fault] for fault in (True, False))
+    if faults:
+        total = sum(each.executors for each in faults)
+        first, words = faults[0], ", ".join(f"{each.executors} {each.cause}" for each in found)
+        message = (
+            f"{total} executors that opted in are not placed: {words}; {first.first.executor}: {first.first.detail}"
+        )
+        return Verdict(False, first.cause, message)
+    overruled = next((each for each in others if each.cause is Cause.CONSTRAINTS_OVERRULED), None)
+    if overruled is None:
         return None
-    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    words = ", ".join(f"{count} {reason}" for reason, count in ranked)
-    total = sum(counts.values())
-    message = f"{total} executors were released without a decided place in the last hour: {words}"
-    return Verdict(False, ranked[0][0], message)
-
-
-def _left_alone(outlook: Outlook) -> Verdict | None:
-    """Executors of schedulers that the policy does not name."""
-    placement = outlook.policy.placement
-    executors = [e for e in outlook.snapshot.executors if e.enforced and e.phase is not Phase.ENDED]
-    foreign = Counter(e.scheduler for e in executors if e.scheduler not in placement.scheduler_names)
-    if not foreign or placement.mode is not PlacementMode.ENFORCE:
-        return None
-    message = (
-        f"{foreign.total()} executors are left alone, because their scheduler is {_first(sorted(foreign))}: if it is a "
-        "profile of kube-scheduler, add it to placement.schedulerNames"
-    )
-    return Verdict(False, Reason.FOREIGN_SCHEDULER, message)
+    message = f"{overruled.executors} executors are placed; of {overruled.first.executor}, {overruled.first.detail}"
+    return Verdict(True, overruled.cause, message)
 
 
 def _paused(topologies: Sequence[str]) -> Verdict | None:

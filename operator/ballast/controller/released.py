@@ -1,0 +1,30 @@
+"""Executors that were released without a decided place, for as long as their pods exist."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from threading import Lock
+
+from ballast.model import Reason
+
+
+class Released:
+    """Remembers why, by uid. Safe for threads: the gate timeout releases in its own."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, Reason] = {}
+        self._lock = Lock()
+
+    def add(self, reasons: Mapping[str, Reason]) -> None:
+        with self._lock:
+            self._reasons |= reasons
+
+    def keep(self, uids: Collection[str]) -> None:
+        """Forget all but these, which exist."""
+        with self._lock:
+            self._reasons = {uid: reason for uid, reason in self._reasons.items() if uid in uids}
+
+    @property
+    def reasons(self) -> Mapping[str, Reason]:
+        with self._lock:
+            return dict(self._reasons)

@@ -1,0 +1,145 @@
+"""The one table of opted-in executors that are not placed, and why: status, commands, doctor and metrics read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ballast.model import (
+    Cause,
+    ConditionReason,
+    Executor,
+    Hold,
+    Phase,
+    Pin,
+    Placement,
+    PlacementMode,
+    Plan,
+    Policy,
+    Reason,
+    Snapshot,
+    Unplaced,
+)
+from ballast.planner.release import stands_aside
+
+_RELEASED_SECONDS = 5.0
+"""After the gate timeout: until an executor has surely been released, or its release is refused."""
+_FULL = frozenset({Reason.NO_ROOM, Reason.POOL_FULL})
+_WAITING = {
+    Reason.WAITING_FOR_SET: "until its set is complete",
+    Reason.WAITING_FOR_TURN: "until other sets are placed",
+    Reason.IN_FLIGHT: "until it is known whether a move waits for it",
+}
+_UNASKED = (ConditionReason.NOT_CONFIGURED, ConditionReason.NO_ANSWER_YET)
+
+
+def unplaced(snapshot: Snapshot, policy: Policy, decided: Plan) -> tuple[Unplaced, ...]:
+    """One row for each executor that opted in and is not placed, or not as its pod asks for.
+
+    None while the policy does not enforce placement: then no executor is to be placed.
+    """
+    if policy.placement.mode is not PlacementMode.ENFORCE:
+        return ()
+    table = _Table(
+        snapshot,
+        policy,
+        {each.uid: each for each in decided.placements},
+        {each.uid: each for each in decided.holds},
+    )
+    found = ((each, table.cause(each)) for each in snapshot.executors if each.enforced)
+    return tuple(
+        Unplaced(executor.key, *why) for executor, why in found if why is not None and executor.phase is not Phase.ENDED
+    )
+
+
+_Why = tuple[Cause, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    snapshot: Snapshot
+    policy: Policy
+    placements: Mapping[str, Placement]
+    """By uid, as the holds."""
+    holds: Mapping[str, Hold]
+
+    def cause(self, executor: Executor) -> _Why | None:
+        if stands_aside(executor, self.policy.placement) is Reason.FOREIGN_SCHEDULER:
+            return Cause.FOREIGN_SCHEDULER, foreign_scheduler(executor.scheduler, self.policy)
+        if executor.phase is Phase.GATED:
+            return self._gated(executor)
+        if executor.node is None and executor.unschedulable_since is not None:
+            return Cause.NO_ROOM, "kube-scheduler finds no node for it that has room and that it may run on"
+        return self._released(executor)
+
+    def _gated(self, executor: Executor) -> _Why | None:
+        refused = self.snapshot.ungated_namespaces.get(executor.namespace)
+        if refused is not None:
+            return Cause.RELEASE_REFUSED, f"the API server refuses its release: {refused}"
+        if executor.gates:
+            return Cause.FOREIGN_GATE, f"it waits for the gates of others: {', '.join(executor.gates)}"
+        hold, placement = self.holds.get(executor.uid), self.placements.get(executor.uid)
+        if self._is_overdue(executor):
+            words = "its gate timeout is over: its release is refused (see its Events), or no operator runs"
+            return Cause.OVERDUE, words
+        if hold is not None:
+            return Cause.WAITING, f"it is gated {_WAITING.get(hold.reason, 'for a moment')} ({hold.reason})"
+        return None if placement is None else self._being_released(executor, placement)
+
+    def _is_overdue(self, executor: Executor) -> bool:
+        since, patience = executor.last_gate_since, self.policy.placement.gate_timeout_seconds
+        return since is not None and self.snapshot.taken_at - since > patience + _RELEASED_SECONDS
+
+    def _being_released(self, executor: Executor, placement: Placement) -> _Why | None:
+        if placement.node is None and placement.reason is not None:
+            return _of_release(placement.reason, placement.detail)
+        health = self.snapshot.metrics
+        if not health.available and health.reason not in _UNASKED:
+            return Cause.METRICS_MISSING, f"it is placed by requests alone, without metrics: {health.reason}"
+        return self._overruled(executor) if placement.pin is not Pin.NONE else None
+
+    def _released(self, executor: Executor) -> _Why | None:
+        """Of one that has no gate of Ballast, or none any more."""
+        released = self.snapshot.released_as_is.get(executor.uid)
+        if released is not None and (executor.node is None or not executor.pinned):
+            return _of_release(released, "")
+        if executor.placed or executor.nominated is not None:
+            return self._overruled(executor) if executor.pinned else None
+        refused = self.snapshot.ungated_namespaces.get(executor.namespace)
+        if refused is not None:
+            return Cause.RELEASE_REFUSED, f"its namespace is not gated for now: {refused}"
+        if executor.key in self.snapshot.gate_missing:
+            return Cause.GATE_MISSING, (
+                "it came without Ballast's gate: a mutating webhook may drop gates (kubectl get "
+                "mutatingwebhookconfigurations), or the chart's gate is missing (kubectl ballast doctor)"
+            )
+        return Cause.NOT_GATED, (
+            "no gate of Ballast was seen in it: it ran before it opted in or before the operator did, or was released "
+            "as it is (its Events say so)"
+        )
+
+    def _overruled(self, executor: Executor) -> _Why | None:
+        required = {level.label for level in self.policy.levels.ordered[:-1]}
+        keys = [key for key in executor.soft_spread_keys if key in required]
+        if not keys:
+            return None
+        return Cause.CONSTRAINTS_OVERRULED, (
+            f"the place that Ballast requires overrules what its pod prefers, a spread over {', '.join(keys)}: set "
+            "placement.maxExecutorsPerZonePercent to spread executors, or placement.pin: None"
+        )
+
+
+def foreign_scheduler(name: str, policy: Policy) -> str:
+    """Why executors of this scheduler are not placed, and what to do."""
+    placed = ", ".join(policy.placement.scheduler_names)
+    return (
+        f"its scheduler is {name}, and the policy places executors of {placed}: if {name} is a profile of "
+        "kube-scheduler, or keeps to scheduling gates and node affinity, add it to placement.schedulerNames"
+    )
+
+
+def _of_release(reason: Reason, detail: str) -> _Why:
+    words = f"{reason}: {detail}" if detail else reason.value
+    if reason in _FULL:
+        return Cause.NO_ROOM, f"no node of the pool has room for it: {words}"
+    return Cause.RELEASED_AS_IS, f"it was released without a decided place: {words}"

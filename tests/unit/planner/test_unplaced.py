@@ -1,0 +1,147 @@
+"""Why executors that opted in are not placed: one row each, from what a pass knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ballast.model import (
+    FAULTS,
+    Cause,
+    ConditionReason,
+    Executor,
+    Memory,
+    MetricsHealth,
+    Phase,
+    PlacementMode,
+    Policy,
+    Reason,
+    Snapshot,
+    by_cause,
+)
+from ballast.planner.plan import plan
+from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
+
+ZONE = "topology.kubernetes.io/zone"
+UNREACHABLE = MetricsHealth(reason=ConditionReason.UNREACHABLE)
+PINNED: dict[str, Any] = {"pinned": True, "placed": True}
+
+
+def enforcing(**changes: Any) -> Policy:
+    placement = a_policy().placement
+    return a_policy(placement=replace(placement, mode=PlacementMode.ENFORCE, **changes))
+
+
+def table(executor: Executor, policy: Policy | None = None, **changes: Any) -> dict[str, str]:
+    """Detail by cause."""
+    seen: Snapshot = a_snapshot(a_node("a"), a_node("b", zone="z2"), executors=(executor,), **changes)
+    decided, _ = plan(seen, policy or enforcing(), Memory(), NOW)
+    assert {row.executor for row in decided.unplaced} <= {executor.key}
+    return {row.cause: row.detail for row in decided.unplaced}
+
+
+PENDING: dict[str, Any] = {"phase": Phase.PENDING, "node": None, "running_since": None}
+
+
+@pytest.mark.parametrize(
+    ("executor", "changes", "cause", "words"),
+    [
+        (an_executor("e-1", node="a", scheduler="volcano"), {}, Cause.FOREIGN_SCHEDULER, "its scheduler is volcano"),
+        (gated("e-1", scheduler="yunikorn"), {}, Cause.FOREIGN_SCHEDULER, "its scheduler is yunikorn"),
+        (
+            gated("e-1"),
+            {"ungated_namespaces": {"team": "webhook gatekeeper denied it"}},
+            Cause.RELEASE_REFUSED,
+            "webhook gatekeeper denied it",
+        ),
+        (
+            an_executor("e-1", node="a"),
+            {"ungated_namespaces": {"team": "webhook gatekeeper denied it"}},
+            Cause.RELEASE_REFUSED,
+            "webhook gatekeeper denied it",
+        ),
+        (
+            gated("e-1", last_gate_since=None, gates=("kueue.x-k8s.io/admission",)),
+            {},
+            Cause.FOREIGN_GATE,
+            "kueue.x-k8s.io/admission",
+        ),
+        (gated("e-1", since=NOW - 0.1), {}, Cause.WAITING, "until its set is complete"),
+        (gated("e-1", since=NOW - 60.0), {}, Cause.OVERDUE, "its release is refused (see its Events)"),
+        (gated("e-1", requests=replace(a_node("a").allocatable, cpu_cores=64.0)), {}, Cause.NO_ROOM, "PoolFull"),
+        (an_executor("e-1", **PENDING, **PINNED, unschedulable_since=NOW - 5), {}, Cause.NO_ROOM, "finds no node"),
+        (an_executor("e-1", node="a"), {"gate_missing": frozenset({"team/e-1"})}, Cause.GATE_MISSING, "webhook"),
+        (
+            an_executor("e-1", node="a"),
+            {"released_as_is": {"uid-e-1": Reason.GATE_TIMEOUT}},
+            Cause.RELEASED_AS_IS,
+            "GateTimeout",
+        ),
+        (an_executor("e-1", node="a"), {}, Cause.NOT_GATED, "it ran before it opted in"),
+        (gated("e-1", since=NOW - 8.0), {"metrics": UNREACHABLE}, Cause.METRICS_MISSING, "by requests alone"),
+        (
+            an_executor("e-1", node="a", **PINNED, soft_spread_keys=(ZONE,)),
+            {},
+            Cause.CONSTRAINTS_OVERRULED,
+            "placement.maxExecutorsPerZonePercent",
+        ),
+        (
+            gated("e-1", since=NOW - 8.0, soft_spread_keys=(ZONE,)),
+            {},
+            Cause.CONSTRAINTS_OVERRULED,
+            f"a spread over {ZONE}",
+        ),
+    ],
+)
+def test_each_cause_is_one_row_with_its_words(
+    executor: Executor, changes: dict[str, Any], cause: Cause, words: str
+) -> None:
+    found = table(executor, **changes)
+    assert list(found) == [cause]
+    assert words in found[cause]
+
+
+@pytest.mark.parametrize(
+    "executor",
+    [
+        an_executor("e-1", node="a", **PINNED),
+        an_executor("e-1", node="a", placed=True),
+        an_executor("e-1", **PENDING, nominated="a"),
+        an_executor("e-1", node="a", enforced=False),
+        an_executor("e-1", node="a", phase=Phase.ENDED),
+        an_executor("e-1", node="a", **PINNED, soft_spread_keys=("kubernetes.io/hostname", "example.com/row")),
+        gated("e-1", since=NOW - 8.0),
+    ],
+)
+def test_an_executor_that_is_placed_or_has_not_opted_in_has_no_row(executor: Executor) -> None:
+    assert table(executor) == {}
+
+
+def test_a_scheduler_that_the_policy_names_is_none_of_others() -> None:
+    named = enforcing(scheduler_names=("default-scheduler", "yunikorn"))
+    assert table(an_executor("e-1", node="a", scheduler="yunikorn", **PINNED), named) == {}
+
+
+def test_an_executor_that_found_room_in_the_zone_it_was_pinned_to_is_placed() -> None:
+    released = {"uid-e-1": Reason.POOL_FULL}
+    pinned = an_executor("e-1", node="a", **PINNED)
+    assert table(pinned, released_as_is=released) == {}
+    assert list(table(replace(pinned, **PENDING), released_as_is=released)) == [Cause.NO_ROOM]
+
+
+def test_where_placement_is_not_enforced_there_is_no_table() -> None:
+    assert table(an_executor("e-1", node="a", scheduler="volcano"), a_policy()) == {}
+
+
+def test_faults_come_before_what_ends_by_itself() -> None:
+    waiting = [gated(f"e-{n}", last_gate_since=None, gates=("kueue.x-k8s.io/admission",)) for n in range(3)]
+    seen = a_snapshot(a_node("a"), executors=(*waiting, an_executor("f-1", node="a", scheduler="volcano")))
+    found = by_cause(plan(seen, enforcing(), Memory(), NOW)[0].unplaced)
+    assert [(each.cause, each.executors, each.first.executor) for each in found] == [
+        (Cause.FOREIGN_SCHEDULER, 1, "team/f-1"),
+        (Cause.FOREIGN_GATE, 3, "team/e-0"),
+    ]
+    assert found[0].cause in FAULTS
+    assert found[1].cause not in FAULTS
