@@ -351,7 +351,15 @@ def shared_figures(scenarios: Iterable[Scenario]) -> Mapping[str, Any]:
 def _read(text: str, figures: Mapping[str, Any]) -> Iterable[tuple[str, Document]]:
     if text.endswith(FILES):
         return [(raw["metadata"]["name"], _to_apply(raw)) for raw in in_file(Path(text), option=_POLICIES)]
-    return [(text, by_name(text, figures, option=_POLICIES))]
+    return [(text, _recommending(by_name(text, figures, option=_POLICIES)))]
+
+
+def _recommending(document: Document) -> Document:
+    """A strategy that is given by name has no mode: applied, it enforces nothing. Trials run it as if it did."""
+    spec = {**document["spec"]}
+    for section, mode in (("placement", PlacementMode.RECOMMEND), ("moves", MovesMode.RECOMMEND)):
+        spec[section] = {**spec[section], "mode": mode.value}
+    return {**document, "spec": spec}
 
 
 def _to_apply(raw: Document) -> Document:

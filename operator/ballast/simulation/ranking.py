@@ -60,7 +60,7 @@ def quantile(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-JUDGED = ("imbalance_point_hours", "moves", "locality_cost")
+JUDGED = _IMBALANCE, _MOVES, _LOCALITY_COST = "imbalance_point_hours", "moves", "locality_cost"
 """What the front is of: figures of which each may only be had at the price of another."""
 _ROUNDING = 1e-9
 _LEAST_SHARE = 0.01
@@ -72,10 +72,11 @@ METHOD = (
     " window ended counts with the whole window."
 )
 RULE = (
-    "Of the policies whose imbalance is not significantly above the lowest, the one with the fewest moves is"
-    " recommended; ties go to the lower locality cost, then to the lower imbalance. A policy is significantly above the"
-    " lowest if it is higher in every case, or if the 95 % interval of the differences, case by case, is above 0. A"
-    " mean that is less than 1 %, or less than 0.1 point-hours, higher is never significant."
+    "Of the policies whose imbalance is not significantly above the lowest, and that leave the pool out of balance in no"
+    " more cases, one with significantly fewer moves is recommended; if there is none, one with a significantly lower"
+    " locality cost for no more moves; if there is none, the one with the lowest imbalance. A figure is significantly"
+    " higher if it is higher in every case, or if the 95 % interval of the differences, case by case, is above 0. A"
+    " mean that is less than 1 % higher is never significant, nor an imbalance that is less than 0.1 point-hours higher."
 )
 
 
@@ -114,14 +115,15 @@ def ranking(study: Study) -> Ranking:
     estimates = {policy: _estimates(results) for policy, results in runs.items()}
     means = {policy: tuple(found[name].mean for name in JUDGED) for policy, found in estimates.items()}
     front = _front(means)
-    as_good = _as_good(runs, means)
-    recommended = min(as_good, key=lambda policy: _frugality(means[policy]))
+    best = _most_level(runs, means)
+    as_good = [policy for policy in means if policy == best or not _more(runs[policy], runs[best], _IMBALANCE)]
+    recommended = _recommended(best, {policy: runs[policy] for policy in as_good}, means)
     standings = [
         Standing(
             policy=policy,
             estimates=estimates[policy],
             cases=len(results),
-            never_level=sum(result.metrics.seconds_to_balance is None for result in results),
+            never_level=_never_level(results),
             on_front=policy in front,
         )
         for policy, results in runs.items()
@@ -153,26 +155,49 @@ def _dominates(one: Iterable[float], other: Iterable[float]) -> bool:
     return all(gain >= -_ROUNDING for gain in gains) and any(gain > _ROUNDING for gain in gains)
 
 
-def _as_good(runs: Mapping[str, Sequence[Result]], means: Mapping[str, tuple[float, ...]]) -> list[str]:
-    """The policy with the lowest imbalance, and those that can't be told from it."""
-    best = min(means, key=lambda policy: means[policy][0])
-    return [policy for policy in means if policy == best or not _worse(runs[policy], runs[best])]
+def _never_level(results: Sequence[Result]) -> int:
+    return sum(result.metrics.seconds_to_balance is None for result in results)
 
 
-def _worse(results: Sequence[Result], best: Sequence[Result]) -> bool:
-    """By something that matters; in every case, for few cases leave any interval wide, or by more than chance tells."""
-    by_case = {(result.case.window, result.case.seed): figure(result, JUDGED[0]) for result in best}
-    apart = [figure(result, JUDGED[0]) - by_case[result.case.window, result.case.seed] for result in results]
-    lowest, difference = Estimate.of(list(by_case.values())).mean, Estimate.of(apart)
-    if difference.mean < max(_LEAST_SHARE * lowest, _LEAST_POINT_HOURS):
+def _most_level(runs: Mapping[str, Sequence[Result]], means: Mapping[str, tuple[float, ...]]) -> str:
+    """The policy with the lowest imbalance; of those that read the same, one that leaves fewer cases out of balance."""
+    lowest = min(own[0] for own in means.values())
+    alike = [policy for policy, own in means.items() if own[0] - lowest < _least(_IMBALANCE, lowest)]
+    return min(alike or means, key=lambda policy: (_never_level(runs[policy]), means[policy][0]))
+
+
+def _recommended(best: str, runs: Mapping[str, Sequence[Result]], means: Mapping[str, tuple[float, ...]]) -> str:
+    """`runs`: of the policies that are as level as `best`. Nothing is chosen by a difference that chance can make."""
+    own = runs[best]
+    no_worse = [policy for policy, results in runs.items() if _never_level(results) <= _never_level(own)]
+    if fewer := [policy for policy in no_worse if _more(own, runs[policy], _MOVES)]:
+        return min(fewer, key=lambda policy: (means[policy][1], means[policy][0]))
+    nearer = [
+        policy
+        for policy in no_worse
+        if _more(own, runs[policy], _LOCALITY_COST) and not _more(runs[policy], own, _MOVES)
+    ]
+    return min(nearer, key=lambda policy: (means[policy][2], means[policy][0])) if nearer else best
+
+
+def _least(name: str, mean: float) -> float:
+    """What a difference of means must be to matter."""
+    share = _LEAST_SHARE * mean
+    return max(share, _LEAST_POINT_HOURS) if name == _IMBALANCE else max(share, _ROUNDING)
+
+
+def _more(results: Sequence[Result], others: Sequence[Result], name: str) -> bool:
+    """Whether a figure is higher by something that matters, in every case or by more than chance tells.
+
+    With few cases any interval is wide, so that being higher in every case counts, too.
+    """
+    by_case = {(result.case.window, result.case.seed): figure(result, name) for result in others}
+    apart = [figure(result, name) - by_case[result.case.window, result.case.seed] for result in results]
+    known = [each for each in apart if isfinite(each)]
+    lower, difference = Estimate.of(list(by_case.values())).mean, Estimate.of(known)
+    if not known or difference.mean < _least(name, lower):
         return False
-    return min(apart) > _ROUNDING or difference.low > 0.0
-
-
-def _frugality(means: tuple[float, ...]) -> tuple[float, ...]:
-    """Moves, locality cost, imbalance; what is not known decides nothing."""
-    imbalance, moves, locality = (value if isfinite(value) else 0.0 for value in means)
-    return moves, locality, imbalance
+    return min(known) > _ROUNDING or difference.low > 0.0
 
 
 # PIP-364's five questions about strategies, asked of a study: what each policy did in the windows that it ran in.

@@ -227,6 +227,15 @@ def test_a_policy_by_name_has_a_name_that_kubernetes_takes_and_the_figures_given
     assert document["spec"]["interval"] == "30s"
 
 
+def test_a_policy_by_name_enforces_nothing_where_it_is_applied_as_recommended() -> None:
+    found = chosen("AvgShedder+RoundRobin", grid=("shedding.avgShedder.lowThreshold=10,20",))
+    assert {(each["spec"]["placement"]["mode"], each["spec"]["moves"]["mode"]) for each in found.values()} == {
+        ("Recommend", "Recommend"),
+        ("Recommend", "Disabled"),
+    }
+    assert moves_anything(found["AvgShedder+RoundRobin lowThreshold=10"])
+
+
 def test_the_first_policy_without_its_moves_is_what_others_are_compared_with(file: str) -> None:
     found = chosen(file)
     assert list(found) == ["mine", "yours", NO_MOVES]

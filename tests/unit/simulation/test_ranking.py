@@ -101,11 +101,53 @@ def test_policies_are_compared_case_by_case() -> None:
     assert ranked(*seeds("eager", eager, moves=9), *seeds("calm", calm, moves=2)).as_good == ("eager",)
 
 
-def test_equals_are_told_apart_by_locality_then_by_imbalance() -> None:
-    assert (
-        ranked(result("far", locality_cost=2.0, moves=3), result("near", locality_cost=1.0, moves=3)).recommended
-        == "near"
+def test_for_as_many_moves_the_one_that_is_nearer_in_every_case_is_recommended() -> None:
+    found = ranked(
+        *seeds("far", [1.0, 5.0, 3.0], locality_cost=2.0, moves=3),
+        *seeds("near", [2.0, 4.5, 3.1], locality_cost=1.0, moves=3),
     )
+    assert found.recommended == "near"
+
+
+def with_locality(policy: str, imbalances: list[float], costs: list[float], **known: Any) -> list[Result]:
+    return [
+        replace(each, metrics=replace(each.metrics, locality_cost=cost))
+        for each, cost in zip(seeds(policy, imbalances, **known), costs, strict=True)
+    ]
+
+
+def test_noise_in_locality_recommends_no_policy_that_is_less_level() -> None:
+    """C of the field reports: 20 against 16.2 point-hours, never level 4 of 4 against 2 of 4, equal moves."""
+    worse = with_locality("worse", [10.0, 30.0, 22.0, 18.0], [0.70, 0.69, 0.71, 0.69], moves=5, seconds_to_balance=None)
+    better = with_locality("better", [12.0, 20.0, 16.0, 16.8], [0.71, 0.70, 0.69, 0.72], moves=5)
+    found = ranked(*worse, *better)
+    assert set(found.as_good) == {"worse", "better"}
+    assert found.recommended == "better"
+
+
+def test_a_difference_in_moves_that_chance_can_make_decides_nothing() -> None:
+    some = [
+        replace(each, metrics=replace(each.metrics, moves=m))
+        for each, m in zip(seeds("some", [1.0, 5.0, 3.0]), (4, 9, 4), strict=True)
+    ]
+    other = [
+        replace(each, metrics=replace(each.metrics, moves=m))
+        for each, m in zip(seeds("other", [2.0, 4.5, 3.1]), (5, 3, 5), strict=True)
+    ]
+    assert ranked(*some, *other).recommended == "some"
+
+
+def test_fewer_moves_are_no_gain_where_more_cases_stay_out_of_balance() -> None:
+    eager = seeds("eager", [1.0, 5.0, 3.0], moves=9, seconds_to_balance=20.0)
+    calm = seeds("calm", [2.0, 4.5, 3.1], moves=2, seconds_to_balance=None)
+    found = ranked(*eager, *calm)
+    assert found.as_good == ("eager", "calm")
+    assert found.recommended == "eager"
+
+
+def test_of_policies_that_read_the_same_the_one_that_is_level_more_often_is_recommended() -> None:
+    level = seeds("level", [16.25, 16.25], moves=5, seconds_to_balance=20.0)
+    assert ranked(*seeds("never", [16.2, 16.2], moves=5, seconds_to_balance=None), *level).recommended == "level"
 
 
 def test_a_pool_that_never_became_level_counts_with_its_whole_window() -> None:

@@ -92,7 +92,7 @@ def _grounds(ranking: Ranking) -> str:
     if len(ranking.as_good) == 1:
         return "The imbalance of every other policy is higher, in every case or by more than chance."
     others = ", ".join(policy for policy in ranking.as_good if policy != ranking.recommended)
-    return f"Its imbalance can't be told from that of {others}; of these it has the fewest moves."
+    return f"Its imbalance can't be told from that of {others}; the rule below chose it."
 
 
 def _ranking(study: Study, ranking: Ranking) -> Iterator[str]:

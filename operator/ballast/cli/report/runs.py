@@ -256,7 +256,7 @@ def backtested_report(study: Study, found: Ranking, form: Format) -> list[Render
 def backtested_answer(study: Study, found: Ranking) -> str:
     """Which policy to take, and what it brings: one sentence."""
     others = [policy for policy in found.as_good if policy != found.recommended]
-    equal = f"; as level, but not with fewer moves: {', '.join(others)}" if others else ""
+    equal = f"; not measurably less level: {', '.join(others)}" if others else ""
     return f"Recommended: {found.recommended}{_against(study, found, found.of(found.recommended))}{equal}."
 
 
