@@ -34,7 +34,8 @@ EXAMPLES = (
 
 COLUMNS = (
     "ZONES       executors in each zone (? = no label): as it is -> as Ballast would place them",
-    "CROSS-ZONE  share of the shuffle between zones: as it is -> as Ballast would have placed it",
+    "TRAFFIC     what the shares are of: measured, declared, or equal (weights, where a rate is unknown)",
+    "CROSS-ZONE  share of its traffic between zones, with reads from declared brokers: as it is -> as placed by Ballast",
     "CROSS-RACK  the same for racks, those of different zones included",
     "SHUFFLE     bytes that executors read of each other's output; <= is an upper bound",
     "PER MONTH   what its shuffle between zones costs in 730 hours, both directions",
@@ -74,7 +75,7 @@ def report(
         list[str] | None,
         typer.Option(
             "--remote-shuffle",
-            metavar="NAMESPACE/ID",
+            metavar="NAMESPACE/NAME",
             help="An application that shuffles through Celeborn, Uniffle or the like. Repeatable. "
             "If its configuration can be read, it need not be named.",
         ),
@@ -83,7 +84,7 @@ def report(
         list[str] | None,
         typer.Option(
             "--kafka",
-            metavar="NAMESPACE/ID",
+            metavar="NAMESPACE/NAME",
             help="An application that reads from Kafka. Repeatable. "
             "If its configuration names Spark's Kafka connector, it need not be named.",
         ),
@@ -199,13 +200,17 @@ def _price(snapshot: Snapshot, cloud: Cloud | None, per_gib: float | None) -> Pr
 
 
 def _named(option: str, snapshot: Snapshot, named: Collection[str] | None) -> frozenset[str]:
-    """Raises InvalidField for an application that is not there."""
+    """By id. Raises InvalidField for an application that is not there."""
+    from ballast.report.names import application_names  # noqa: PLC0415 -- unused without the options
+
+    names = application_names(snapshot.executors)
     there = {f"{each.namespace}/{each.application}" for each in snapshot.executors}
+    ids = {names.get(key, key): key for key in there} | {key: key for key in there}
     for each in named or ():
-        if each not in there:
-            listed = ", ".join(sorted(there)[:5])
+        if each not in ids:
+            listed = ", ".join(sorted(names.get(key, key) for key in there)[:5])
             raise InvalidField(option, each, f"no such application; there are: {listed or 'none'}")
-    return frozenset(named or ())
+    return frozenset(ids[each] for each in named or ())
 
 
 def _zones(text: str | None) -> tuple[str, ...]:

@@ -40,7 +40,6 @@ EXAMPLES = (
     "kubectl get pods -A -o json > pods.json; ballast discover -f pods.json",
 )
 
-_APPLICATION_NAME = "spark-app-name"
 _BROKERS: Sequence[Mapping[str, str]] = (
     {"strimzi.io/kind": "Kafka"},
     {"app.kubernetes.io/name": "kafka"},
@@ -216,7 +215,7 @@ def _applications(pods: Iterable[Json]) -> list[Application]:
         counted[
             pod["metadata"].get("namespace") or "default",
             application,
-            labels.get(_APPLICATION_NAME) or application,
+            labels.get(names.SPARK_APPLICATION_NAME) or application,
             labels.get(names.TOPOLOGY),
             labels.get(names.COMPONENT),
             labels.get(names.SPARK_RESOURCE_PROFILE) or "0",

@@ -15,6 +15,7 @@ from rich.text import Text
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import AS_TABLE, Format, OutputOption, heading, line, percent, points, rounded, table
 from ballast.cli.report.pool import (
+    BASES,
     Naming,
     instant,
     locality_document,
@@ -39,8 +40,10 @@ from ballast.cli.source import (
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.errors import BallastError
 from ballast.model import Hold, MovesMode, Phase, Placement, Plan, PlannedMove, Refusal
-from ballast.planner.replan import ReplannedTopology, replanned_topology
+from ballast.planner.replan import ReplannedTopology
 from ballast.planner.unplaced import foreign_scheduler
+from ballast.report.names import application_names
+from ballast.report.traffic import PlacedTopology, together
 
 EXAMPLES = (
     "kubectl ballast plan",
@@ -58,6 +61,7 @@ COLUMNS = (
     "HITS        how often in a row the gap was too wide (-o wide)",
     "SLOWNESS    its seconds per task by those of its application's fastest quarter (-o wide)",
     "CORES       CPU cores that go with it (-o wide)",
+    "TRAFFIC     of a topology: what its shares are of: measured, declared, or equal (weights, a rate is unknown)",
     "PIN         the level that the executor is tied to, nearer ones being preferred",
     "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
     "COST        mean distance that its traffic travels (-o wide)",
@@ -141,7 +145,9 @@ def _topology_key(seen: Seen, name: str, namespace: str | None) -> str:
         {t.key for each in seen.situations for t in each.snapshot.topologies}
         | {e.topology for each in seen.situations for e in each.snapshot.executors}
     )
-    matching = [key for key in known if name in (key, key.split("/", 1)[1])]
+    names = application_names(e for each in seen.situations for e in each.snapshot.executors)
+    called = {key: {key, key.split("/", 1)[1], (own := names.get(key, key)), own.split("/", 1)[1]} for key in known}
+    matching = [key for key in known if name in called[key]]
     preferred = namespace or seen.namespace
     if len(matching) > 1 or namespace is not None:
         matching = [key for key in matching if key.split("/", 1)[0] == preferred] or ([] if namespace else matching)
@@ -164,7 +170,7 @@ _MOVES = {
     MovesMode.ENFORCE: "Moves that a pass would make now",
 }
 _MOST_REPLANNED = 20
-"""Topologies that are placed again at once: each takes as long as a pass."""
+"""Topologies that are shown, as they are and placed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +179,9 @@ class Planned:
 
     situation: Situation
     decided: Plan
-    replanned: tuple[ReplannedTopology, ...]
+    replanned: tuple[PlacedTopology, ...]
     left_out: int = 0
-    """Topologies that were not placed again."""
+    """Topologies that are not shown placed again."""
     foreign: Mapping[str, int] = field(default_factory=dict)
     """Executors that are never placed, by their scheduler."""
 
@@ -188,14 +194,13 @@ def planned(situation: Situation, topology: str | None = None, *, namespace: str
         members = tuple(each for each in members if namespace in (None, each.topology.split("/", 1)[0]))
         decided = _narrowed(decided, {each.key for each in members}, {each.node for each in members})
     keys = _dearest(decided, {each.topology for each in members})
-    found = (replanned_topology(situation.snapshot, situation.policy, key) for key in keys[:_MOST_REPLANNED])
-    replanned = tuple(each for each in found if each is not None)
+    again = together(situation.snapshot, situation.policy, keys[:_MOST_REPLANNED])
     foreign = Counter(
         each.scheduler
         for each in members
         if each.phase is not Phase.ENDED and each.scheduler not in situation.policy.placement.scheduler_names
     )
-    return Planned(situation, decided, replanned, max(0, len(keys) - _MOST_REPLANNED), dict(sorted(foreign.items())))
+    return Planned(situation, decided, again, max(0, len(keys) - _MOST_REPLANNED), dict(sorted(foreign.items())))
 
 
 def _dearest(decided: Plan, keys: set[str]) -> list[str]:
@@ -237,7 +242,11 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
         title = "Executors that opted in and are not placed as they ask for"
         parts += [heading(title), unplaced_table(decided.unplaced)]
     if plan.replanned:
-        parts += [heading("Topologies, as they are -> placed again"), _replanned_table(plan.replanned, wide=wide)]
+        names = application_names(plan.situation.snapshot.executors)
+        parts += [
+            heading("Topologies, as they are -> placed again, all together"),
+            _replanned_table(plan.replanned, names, wide=wide),
+        ]
     for scheduler, count in plan.foreign.items():
         words = f"Left out: {count} executors, because {foreign_scheduler(scheduler, policy)}"
         parts.append(Text(words, style="yellow", overflow="fold"))
@@ -300,22 +309,25 @@ def _hold_row(each: Hold, now: float) -> list[str]:
     return [each.executor, "held", "", "", "", each.reason.value, until]
 
 
-def _replanned_table(every: tuple[ReplannedTopology, ...], *, wide: bool) -> Table:
-    columns = ["topology", "executors", "cross-zone", "cross-rack"]
+def _replanned_table(every: tuple[PlacedTopology, ...], names: Mapping[str, str], *, wide: bool) -> Table:
+    columns = ["topology", "executors", "traffic", "cross-zone", "cross-rack"]
     more = ["cross-node", "cost"] if wide else []
-    rows = [
-        [
-            each.topology,
-            str(each.executors),
-            _change(each.before.cross_zone_ratio, each.after.cross_zone_ratio),
-            _change(each.before.cross_rack_ratio, each.after.cross_rack_ratio),
-            *([_change(each.before.cross_node_ratio, each.after.cross_node_ratio)] if wide else []),
-            *([f"{each.before.cost:.2f} -> {each.after.cost:.2f}"] if wide else []),
-            str(each.relocated),
-            _unplaced(each),
-        ]
-        for each in every
-    ]
+    rows = []
+    for each in every:
+        before, after = each.placed.before, each.placed.after
+        rows.append(
+            [
+                names.get(each.placed.topology, each.placed.topology),
+                str(each.placed.executors),
+                BASES[each.basis],
+                _change(before.cross_zone_ratio, after.cross_zone_ratio),
+                _change(before.cross_rack_ratio, after.cross_rack_ratio),
+                *([_change(before.cross_node_ratio, after.cross_node_ratio)] if wide else []),
+                *([f"{before.cost:.2f} -> {after.cost:.2f}"] if wide else []),
+                str(each.placed.relocated),
+                _unplaced(each.placed),
+            ]
+        )
     return table([*columns, *more, "relocated", "no place"], rows, right=["executors", "relocated"], cut=["topology"])
 
 
@@ -357,6 +369,7 @@ def _cut(columns: list[str], rows: list[list[str]], naming: Naming, *, wide: boo
 
 def plan_document(plan: Planned) -> dict[str, Any]:
     decided, policy = plan.decided, plan.situation.policy
+    names = application_names(plan.situation.snapshot.executors)
     return {
         "policy": policy.name,
         "time": instant(plan.situation.now),
@@ -367,7 +380,7 @@ def plan_document(plan: Planned) -> dict[str, Any]:
             {"executor": each.executor, "reason": each.reason.value, "until": instant(each.until)}
             for each in decided.holds
         ],
-        "topologies": [_replanned_document(each) for each in plan.replanned],
+        "topologies": [_replanned_document(each, names) for each in plan.replanned],
         "moreTopologies": plan.left_out,
         "foreignSchedulers": dict(plan.foreign),
         "unplaced": unplaced_document(decided.unplaced),
@@ -413,11 +426,14 @@ def _placement_document(each: Placement) -> dict[str, Any]:
     }
 
 
-def _replanned_document(each: ReplannedTopology) -> dict[str, Any]:
+def _replanned_document(each: PlacedTopology, names: Mapping[str, str]) -> dict[str, Any]:
+    placed = each.placed
     return {
-        "topology": each.topology,
-        "executors": each.executors,
-        "locality": {"before": locality_document(each.before), "after": locality_document(each.after)},
-        "relocated": each.relocated,
-        "unplaced": [_placement_document(placement) for placement in each.unplaced],
+        "topology": placed.topology,
+        "name": names.get(placed.topology, placed.topology),
+        "executors": placed.executors,
+        "traffic": each.basis.value,
+        "locality": {"before": locality_document(placed.before), "after": locality_document(placed.after)},
+        "relocated": placed.relocated,
+        "unplaced": [_placement_document(placement) for placement in placed.unplaced],
     }

@@ -276,6 +276,7 @@ class _Pass:
                 late_claims=not self._lists.volumes.all_bound(pod.namespace, pod.claims),
                 unknown_topology=belonging.unknown_topology,
                 soft_spread_keys=facts.soft_spread_keys,
+                application_name=pod.labels.get(names.SPARK_APPLICATION_NAME, ""),
                 usage=self._metrics.executors.get(pod.key),
             )
         )

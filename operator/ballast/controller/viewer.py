@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ballast.api import BalancingPolicy
+from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.policy_metrics import Prometheus
-from ballast.controller.cluster_objects import ClusterLister, ClusterObjects, OpenMove, Read, read_moves
+from ballast.controller.cluster_objects import ClusterLister, ClusterObjects, OpenMove, Read, read_moves, resource_of
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
@@ -18,12 +18,12 @@ from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.controller.quarantine import Quarantine
 from ballast.controller.unclaimed import unclaimed
-from ballast.errors import BallastError
+from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.document import JSON
-from ballast.kube.errors import Forbidden
+from ballast.kube.errors import Forbidden, NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.objects import Query, read_list
@@ -182,7 +182,7 @@ def look(
     clock: Callable[[], float],
     matchers: Mapping[str, str] = _NO_MATCHERS,
 ) -> Sighting:
-    """Raises KubeError when pods or nodes can't be listed. Volumes are left out where they can't be.
+    """Raises KubeError when pods or nodes can't be listed. Volumes and topologies are left out where they can't be.
 
     `matchers`: labels of all series that are read, by which one cluster of several is chosen.
     """
@@ -191,6 +191,7 @@ def look(
     nodes = _listed(client, kinds.NODE, NodeReader().read)
     volumes, problems = _volumes(client) if any(pod.claims for pod in pods) else (Volumes(), ())
     policy = policy_from(resource, {node.name: node.labels for node in nodes})
+    topologies, more = _declared(client)
     figures = MetricsReader(client, namespace="", more=SHUFFLE)
     now = clock()
     lists = Lists(pods, nodes, {pod.namespace: {} for pod in pods}, volumes)
@@ -198,13 +199,13 @@ def look(
     seen = observe(
         lists,
         policy,
-        pool=Pool.of(resource.spec),
-        topologies=(),
+        pool=replace(Pool.of(resource.spec), external_namespaces=_external_namespaces(topologies)),
+        topologies=topologies,
         clock=GateClock().after(pods, now),
         now=now,
         metrics=Metrics(reading.nodes, reading.executors, reading.health),
     )
-    return Sighting(seen.snapshot, policy, problems)
+    return Sighting(seen.snapshot, policy, (*problems, *more))
 
 
 def _assumed(prometheus: str | None, rack_label: str | None, matchers: Mapping[str, str]) -> BalancingPolicy:
@@ -221,6 +222,29 @@ def _assumed(prometheus: str | None, rack_label: str | None, matchers: Mapping[s
     return BalancingPolicy.parse(
         {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "assumed"}, "spec": spec}
     )
+
+
+def _declared(client: Client) -> tuple[list[SparkTopology], tuple[str, ...]]:
+    """The SparkTopologies, and why some are left out. Where Ballast is not installed there are none."""
+    try:
+        found = _listed(client, kinds.SPARK_TOPOLOGY, lambda raw: raw)
+    except NotFound:
+        return [], ()
+    except Forbidden as error:
+        return [], (f"SparkTopologies are left out, which declare what executors exchange: {error.message}",)
+    topologies, problems = [], []
+    for raw in found:
+        try:
+            topologies.append(resource_of(kinds.SPARK_TOPOLOGY, SparkTopology, raw))
+        except InvalidResource as error:
+            problems.append(str(error))
+    return topologies, tuple(problems)
+
+
+def _external_namespaces(topologies: Iterable[SparkTopology]) -> frozenset[str]:
+    """All that they name: only places are read there."""
+    parts = (component.external for topology in topologies for component in topology.spec.components)
+    return frozenset(external.namespace for external in parts if external is not None and external.namespace)
 
 
 def _volumes(client: Client) -> tuple[Volumes, tuple[str, ...]]:

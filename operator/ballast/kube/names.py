@@ -21,6 +21,7 @@ HOST = "kubernetes.io/hostname"
 
 SPARK_ROLE = "spark-role"
 SPARK_APPLICATION = "spark-app-selector"
+SPARK_APPLICATION_NAME = "spark-app-name"
 SPARK_EXECUTOR_ID = "spark-exec-id"
 SPARK_RESOURCE_PROFILE = "spark-exec-resourceprofile-id"
 SPARK_INDIRECT_ID = "EXECID"

@@ -110,6 +110,8 @@ class Executor:
     """What its topology label names, where there is no SparkTopology of that name; else empty."""
     soft_spread_keys: tuple[str, ...] = ()
     """Topology keys over which its pod prefers to be spread."""
+    application_name: str = ""
+    """Label spark-app-name: what people call the application."""
     usage: ExecutorUsage | None = None
 
     @property

@@ -5,7 +5,7 @@ The driver does not count: it takes part in no shuffle. Undeclared rates weigh a
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -16,17 +16,23 @@ from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.limit import node_allowance
 from ballast.placement.workload import Traffic, traffic
 
-Counts = Mapping[str, Mapping[Location, int]]
+Counts = Mapping[str, Mapping[Location, float]]
 """Executors of each component by location."""
+_ALIKE: Mapping[str, float] = {}
 
 
-def counts_by_topology(executors: Iterable[Executor], nodes: Iterable[Node]) -> dict[str, dict[str, Counter[Location]]]:
-    """Executors that run, or are bound and will, on the given nodes: by topology, component and location."""
+def counts_by_topology(
+    executors: Iterable[Executor], nodes: Iterable[Node], weights: Mapping[str, float] = _ALIKE
+) -> dict[str, dict[str, dict[Location, float]]]:
+    """Executors that run, or are bound and will, on the given nodes: by topology, component and location.
+
+    `weights`: by uid, what an executor counts; 1 where it is not named.
+    """
     places = {node.name: _full(node) for node in nodes}
-    result: dict[str, dict[str, Counter[Location]]] = defaultdict(lambda: defaultdict(Counter))
+    result: dict[str, dict[str, dict[Location, float]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     for executor in executors:
         if executor.node in places and executor.phase in (Phase.RUNNING, Phase.PENDING):
-            result[executor.topology][executor.component][places[executor.node]] += 1
+            result[executor.topology][executor.component][places[executor.node]] += weights.get(executor.uid, 1.0)
     return result
 
 
@@ -51,7 +57,7 @@ class _Last:
 
     def __init__(self, levels: Levels, max_node_ratio: float) -> None:
         self._levels, self._ratio = levels, max_node_ratio
-        self._kept: tuple[Topology, dict[str, dict[Location, int]], LocalityView] | None = None
+        self._kept: tuple[Topology, dict[str, dict[Location, float]], LocalityView] | None = None
 
     def of(self, topology: Topology, counts: Counts) -> LocalityView:
         placed = {component: dict(places) for component, places in counts.items()}

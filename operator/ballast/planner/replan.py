@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
@@ -38,25 +38,48 @@ def replanned_topology(snapshot: Snapshot, policy: Policy, key: str) -> Replanne
 
     Executors of schedulers that the policy does not name stay where they are, since they are never placed.
     """
-    homes = {node.name for node in snapshot.nodes}
-    schedulers = policy.placement.scheduler_names
-    own = (e for e in snapshot.executors if e.topology == key and e.scheduler in schedulers)
-    members = [executor for executor in own if _placeable(executor, homes)]
+    members = [executor for executor in placeable(snapshot, policy) if executor.topology == key]
     if not members:
         return None
     placements = replanned(snapshot, policy, Memory(), members)
-    target = {placement.uid: placement.node for placement in placements}
-    after = [_settled(executor, target[executor.uid]) for executor in members]
+    return compared(key, members, placements, lambda executors: _locality(snapshot, policy, key, executors))
+
+
+def compared(
+    key: str,
+    members: Sequence[Executor],
+    placements: Iterable[Placement],
+    view: Callable[[Collection[Executor]], LocalityView],
+) -> ReplannedTopology:
+    """`members` of the topology `key` as they are, and where `placements` put them, by a view of their traffic."""
+    own = {executor.uid for executor in members}
+    found = {placement.uid: placement for placement in placements if placement.uid in own}
+    after = [_settled(executor, found[executor.uid].node) for executor in members]
     places = _places(after)
     return ReplannedTopology(
         topology=key,
         executors=len(members),
-        before=_locality(snapshot, policy, key, members),
-        after=_locality(snapshot, policy, key, after),
+        before=view(members),
+        after=view(after),
         places=places,
         relocated=_relocated(_places(members), places),
-        unplaced=tuple(placement for placement in placements if placement.node is None),
+        unplaced=tuple(placement for placement in found.values() if placement.node is None),
     )
+
+
+def placed_again(snapshot: Snapshot, policy: Policy, *, left_out: Collection[str] = ()) -> list[Placement]:
+    """All executors of the pool at once, with no regard to where they were, so that no room is promised twice.
+
+    `left_out`: topologies whose executors stay where they are.
+    """
+    members = [e for e in placeable(snapshot, policy) if e.topology not in left_out]
+    return replanned(snapshot, policy, Memory(), members) if members else []
+
+
+def placeable(snapshot: Snapshot, policy: Policy) -> list[Executor]:
+    """Executors on the pool's nodes, and those that wait for a place, of the schedulers that the policy names."""
+    homes, schedulers = {node.name for node in snapshot.nodes}, policy.placement.scheduler_names
+    return [e for e in snapshot.executors if e.scheduler in schedulers and _placeable(e, homes)]
 
 
 def replanned(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Collection[Executor]) -> list[Placement]:

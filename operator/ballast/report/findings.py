@@ -13,6 +13,7 @@ from ballast.moves.eligibility import SKEWED_BYTES_RATIO, TaskTimes
 from ballast.moves.score import measured
 from ballast.report.exchange import Reads, Shares, Volume
 from ballast.report.price import Price
+from ballast.report.traffic import Basis
 
 
 class Verdict(StrEnum):
@@ -25,9 +26,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Of one application's shuffle, as its executors are placed."""
+    """Of one application, as its executors are placed; bytes and money are those of its shuffle."""
 
     shares: Shares
+    """Of all its traffic, reads from declared brokers included."""
     zone_bytes_per_second: float | None
     rack_bytes_per_second: float | None
     """Between racks, those of different zones included."""
@@ -39,6 +41,10 @@ class Traffic:
 class ApplicationReport:
     key: str
     """`namespace/id`."""
+    name: str
+    """`namespace/name`, where Spark names it."""
+    basis: Basis
+    """What its traffic is weighed by."""
     executors: int
     zones: Mapping[str, int]
     """Executors by zone; the key is empty where a node has no zone label."""
@@ -61,6 +67,11 @@ class ApplicationReport:
     def saved_bytes_per_second(self) -> float | None:
         before, after = self.before.zone_bytes_per_second, self.after.zone_bytes_per_second
         return None if before is None or after is None else before - after
+
+    @property
+    def dollars_unknown(self) -> bool:
+        """Whether it shuffles between executors, and nothing tells how much."""
+        return self.before.dollars_per_month is None and not self.remote_shuffle
 
     @property
     def saved_dollars_per_month(self) -> float | None:

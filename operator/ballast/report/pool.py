@@ -12,16 +12,13 @@ from ballast.model import (
     Executor,
     Location,
     Memory,
-    PlacementMode,
-    PlacementPolicy,
     Policy,
     Snapshot,
     Topology,
     Workload,
 )
 from ballast.planner.plan import plan
-from ballast.planner.release import stands_aside
-from ballast.planner.replan import replanned
+from ballast.planner.replan import placed_again
 from ballast.report.exchange import (
     Reads,
     Shares,
@@ -34,7 +31,9 @@ from ballast.report.exchange import (
     shuffle_of,
 )
 from ballast.report.findings import ApplicationReport, PoolReport, Traffic, Verdict, running, slowness
+from ballast.report.names import application_names
 from ballast.report.price import Price
+from ballast.report.traffic import ShownTraffic, of_components, shown_traffic, view_of
 
 _NOTICEABLE = 0.005
 """Of the shuffle: a smaller change of a share is none."""
@@ -61,12 +60,15 @@ def report(snapshot: Snapshot, policy: Policy, *, price: Price | None, hints: Kn
     """Everything that shuffles within itself is placed again in one go, so that all of it fits at once."""
     known, pool = declarations(snapshot), assumed(snapshot)
     remote = {key for key, each in known.items() if each.remote_shuffle} | hints.remote_shuffle
-    by_application = _applications(pool)
+    by_application = _applications(snapshot)
     places = {node.name: _whole(node.location, node.name) for node in pool.nodes}
     zones = sorted({place[0] for place in places.values() if len(place) > 1 and place[0] is not None})
     brokers = hints.broker_zones or tuple(zones)
-    placeable = (e for key, each in by_application.items() if key not in remote for e in each)
-    targets = _placed(pool, policy, [e for e in placeable if stands_aside(e, _enforced(policy)) is None])
+    # What a SparkTopology declares of a remote shuffle is known to the placement; a hint alone is not.
+    hinted = {each.topology for key in hints.remote_shuffle for each in by_application.get(key, ())}
+    targets = {each.uid: each.node for each in placed_again(snapshot, policy, left_out=hinted)}
+    shown = shown_traffic(snapshot, remote_shuffle=hinted)
+    names = application_names(snapshot.executors)
     reports = [
         _application(
             _Case(
@@ -76,9 +78,11 @@ def report(snapshot: Snapshot, policy: Policy, *, price: Price | None, hints: Kn
                 remote=key in remote,
                 broker_zones=brokers if key in hints.kafka else (),
                 schedulers=policy.placement.scheduler_names,
+                name=names.get(key, key),
+                traffic=of_components(shown[executors[0].topology], {each.component for each in executors}),
+                hinted=executors[0].topology in hinted,
             ),
-            places,
-            targets,
+            _Pool(snapshot, policy, places, targets),
             price=price,
         )
         for key, executors in by_application.items()
@@ -118,18 +122,6 @@ def _applications(pool: Snapshot) -> dict[str, list[Executor]]:
     return dict(sorted(found.items()))
 
 
-def _enforced(policy: Policy) -> PlacementPolicy:
-    """As if placement were enforced, which is what the report is about."""
-    return replace(policy.placement, mode=PlacementMode.ENFORCE)
-
-
-def _placed(pool: Snapshot, policy: Policy, executors: Sequence[Executor]) -> Mapping[str, str | None]:
-    """The node of each executor, by uid; None if none would take it."""
-    if not executors:
-        return {}
-    return {each.uid: each.node for each in replanned(pool, policy, Memory(), executors)}
-
-
 @dataclass(frozen=True, slots=True)
 class _Case:
     key: str
@@ -138,6 +130,11 @@ class _Case:
     remote: bool
     broker_zones: tuple[str, ...]
     """Of the Kafka that it reads from; empty if that is not known."""
+    name: str
+    traffic: ShownTraffic
+    """What it takes part in."""
+    hinted: bool
+    """That its shuffle is remote is no declaration: where its traffic goes is not known."""
     schedulers: tuple[str, ...]
     """Whose executors are placed."""
 
@@ -147,22 +144,34 @@ class _Case:
         return next((each.scheduler for each in self.executors if each.scheduler not in self.schedulers), None)
 
 
-def _application(
-    case: _Case, places: Mapping[str, Location], targets: Mapping[str, str | None], *, price: Price | None
-) -> ApplicationReport:
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    snapshot: Snapshot
+    policy: Policy
+    places: Mapping[str, Location]
+    """By node."""
+    targets: Mapping[str, str | None]
+    """Of each executor that was placed again, by uid; None if no node would take it."""
+
+
+def _application(case: _Case, pool: _Pool, *, price: Price | None) -> ApplicationReport:
     component = case.declared.component
     shuffle = shuffle_of(case.executors, component.exchange_bytes_per_second if component else None)
     if case.remote:
-        shuffle = Shuffle(shuffle.parts, 0.0, Volume.DECLARED)
-    here = [places[each.node or ""] for each in case.executors]
-    nodes = [targets.get(each.uid, each.node) for each in case.executors]
+        # What goes through the service is not known: no costs, which is not the same as none.
+        shuffle = Shuffle(shuffle.parts, None, Volume.UNKNOWN)
+    nodes = [pool.targets.get(each.uid, each.node) for each in case.executors]
     # An executor that no node would take stays where it is: it is counted, not placed elsewhere.
-    there = [places.get(target or "", place) for target, place in zip(nodes, here, strict=True)]
-    before, after = _traffic(shuffle, here, price), _traffic(shuffle, there, price)
+    moved = [replace(each, node=node or each.node) for each, node in zip(case.executors, nodes, strict=True)]
+    here, there = ([pool.places[each.node or ""] for each in members] for members in (case.executors, moved))
+    before = _traffic(shuffle, here, _shares(case, case.executors, pool), price)
+    after = _traffic(shuffle, there, _shares(case, moved, pool), price)
     reads = _reads(case, shuffle, here, there)
     verdict, why = _verdict(case, before.shares, after.shares, reads)
     return ApplicationReport(
         key=case.key,
+        name=case.name,
+        basis=case.traffic.basis,
         executors=len(case.executors),
         zones=_zones(here),
         placed_zones=_zones(there),
@@ -197,11 +206,32 @@ def _reads(case: _Case, shuffle: Shuffle, here: Sequence[Location], there: Seque
     )
 
 
-def _traffic(shuffle: Shuffle, places: Sequence[Location], price: Price | None) -> Traffic:
+def _shares(case: _Case, members: Sequence[Executor], pool: _Pool) -> Shares:
+    """Of all its traffic, as `plan` and `status` show it. The others of its topology stay where they are."""
+    if case.hinted:
+        return Shares(None, None)
+    own = {each.uid for each in members}
+    topology = case.traffic.topology.key
+    others = [
+        replace(each, node=pool.targets.get(each.uid, each.node) or each.node)
+        if members is not case.executors
+        else each
+        for each in pool.snapshot.executors
+        if each.topology == topology and each.uid not in own
+    ]
+    view = view_of(case.traffic, [*members, *others], pool.snapshot, pool.policy)
+    labeled = [pool.places[each.node or ""] for each in members]
+    depth = min((len(place) for place in labeled), default=0)
+    zoned = depth > 1 and all(place[0] is not None for place in labeled)
+    racked = depth > 2 and all(place[-2] is not None for place in labeled)
+    return Shares(view.cross_zone_ratio if zoned else None, view.cross_rack_ratio if racked else None)
+
+
+def _traffic(shuffle: Shuffle, places: Sequence[Location], shown: Shares, price: Price | None) -> Traffic:
     found, volume = shares(shuffle.parts, places), shuffle.bytes_per_second
     zone = None if volume is None or found.zone is None else volume * found.zone
     rack = None if volume is None or found.rack is None else volume * found.rack
-    return Traffic(found, zone, rack, None if zone is None or price is None else price.per_month(zone))
+    return Traffic(shown, zone, rack, None if zone is None or price is None else price.per_month(zone))
 
 
 def _verdict(case: _Case, before: Shares, after: Shares, reads: Reads | None) -> tuple[Verdict, str]:

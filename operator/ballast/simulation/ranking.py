@@ -72,11 +72,12 @@ METHOD = (
     " window ended counts with the whole window."
 )
 RULE = (
-    "Of the policies whose imbalance is not significantly above the lowest, and that leave the pool out of balance in no"
-    " more cases, one with significantly fewer moves is recommended; if there is none, one with a significantly lower"
-    " locality cost for no more moves; if there is none, the one with the lowest imbalance. A figure is significantly"
-    " higher if it is higher in every case, or if the 95 % interval of the differences, case by case, is above 0. A"
-    " mean that is less than 1 % higher is never significant, nor an imbalance that is less than 0.1 point-hours higher."
+    "Of the policies whose imbalance is not significantly above the lowest, and that leave the pool out of balance in"
+    " no more cases, one with significantly fewer moves is recommended; if there is none, one with a significantly"
+    " lower locality cost for no more moves; if there is none, the one with the lowest imbalance. A result is"
+    " significantly higher if it is higher in every case, or if the 95 % interval of the differences, case by case, is"
+    " above 0. A mean that is less than 1 % higher is never significant, nor an imbalance that is less than 0.1"
+    " point-hours higher."
 )
 
 

@@ -33,7 +33,7 @@ def test_a_move_is_told_from_to_with_its_prediction() -> None:
 
 
 def test_a_topology_shows_what_placing_it_again_would_give() -> None:
-    assert ["team/clicks", "4", "44%", "->", "25%", "62%", "->", "25%", "2"] in lines(printed(a_situation()))
+    assert ["team/clicks", "4", "equal", "44%", "->", "25%", "62%", "->", "25%", "2"] in lines(printed(a_situation()))
 
 
 def test_what_is_not_done_has_its_reason() -> None:
@@ -106,7 +106,7 @@ def test_a_topology_is_found_by_name_and_namespace(
     situation = named("a/x", "b/x", "a/y")
     situation = replace(situation, snapshot=replace(situation.snapshot, executors=(member,)))
     (found,) = chosen(Seen((situation,), namespace=context), name, namespace)
-    assert [each.topology for each in found.replanned] == [expected]
+    assert [each.placed.topology for each in found.replanned] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_namespace_narrows_the_plan_to_its_topologies() -> None:
     both = (an_executor("e1", node="hot", topology="a/x"), an_executor("e2", node="hot", topology="b/x"))
     situation = replace(named("a/x", "b/x"), snapshot=replace(named("a/x", "b/x").snapshot, executors=both))
     (found,) = chosen(Seen((situation,)), None, "b")
-    assert [each.topology for each in found.replanned] == ["b/x"]
+    assert [each.placed.topology for each in found.replanned] == ["b/x"]
 
 
 def test_the_executors_that_would_move_are_named(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_many_topologies_are_cut_to_the_dearest_and_the_rest_is_counted() -> Non
     topologies = tuple(Topology(e.topology, "team", e.topology[5:], components=()) for e in (*others, apart[0]))
     situation = a_situation(executors=(*others, *apart), topologies=topologies)
     found = planned(situation)
-    assert found.replanned[0].topology == "team/apart"
+    assert found.replanned[0].placed.topology == "team/apart"
     assert (len(found.replanned), found.left_out) == (20, 6)
     assert "... and 6 more: name one to see it" in printed(situation)
     assert plan_document(found)["moreTopologies"] == 6

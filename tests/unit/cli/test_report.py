@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,8 @@ from ballast.cli.situation import load
 from ballast.doctor.shuffle_service import service_of
 from ballast.doctor.submission import properties
 from examples.report.pool import situation
-from tests.unit.cli.program import run
+from tests.apiserver import ApiServer, kubeconfig, serving
+from tests.unit.cli.program import Ended, run
 
 SNAPSHOT = str(Path(__file__).parents[3] / "examples" / "report" / "snapshot.yaml")
 """Described in docs/report.md."""
@@ -141,3 +143,112 @@ def test_a_files_metrics_are_not_mixed_with_a_servers() -> None:
     ended = run("report", "-f", SNAPSHOT, "--prometheus", "http://localhost:1")
     assert ended.code == 2
     assert "--prometheus" in ended.err
+
+
+FIELD = Path(__file__).parents[2] / "field"
+
+
+def reported_of(folder: Path, *objects: dict[str, Any], options: tuple[str, ...] = ()) -> Ended:
+    """The report about a cluster that has these objects and nothing of Ballast's, unless they are."""
+    server = ApiServer()
+    plurals = {"Node": "nodes", "Pod": "pods", "ConfigMap": "configmaps", "SparkTopology": "sparktopologies"}
+    for each in objects:
+        server.put(plurals[each["kind"]], each)
+    with serving(server):
+        return run("report", "--kubeconfig", str(kubeconfig(folder, server.url)), *options)
+
+
+def of_the_field() -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = json.loads((FIELD / "26-nodes-eks/objects.json").read_text(encoding="utf-8"))["items"]
+    return items
+
+
+def test_26_what_is_not_measured_is_not_said_to_cost_nothing(tmp_path: Path) -> None:
+    ended = reported_of(tmp_path, *of_the_field())
+    assert ended.code == 0, ended.err
+    assert "costs nothing" not in ended.out
+    assert "$0" not in ended.out
+    assert "the money is not known without shuffle bytes: pass --prometheus" in ended.out.splitlines()[0]
+
+
+def test_26_applications_are_shown_by_their_names(tmp_path: Path) -> None:
+    rows = {line.split()[0] for line in reported_of(tmp_path, *of_the_field()).out.splitlines() if line.strip()}
+    assert {"analytics/clicks", "analytics/chopper", "analytics/gluten"} <= rows
+    found = json.loads(reported_of(tmp_path, *of_the_field(), options=("-o", "json")).out)
+    names = {each["name"]: each["application"] for each in found["applications"]}
+    assert names["analytics/clicks"] == "analytics/spark-0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+    assert found["costPerMonth"] is None
+
+
+def test_26_a_shuffle_through_a_service_or_object_store_is_known_by_its_class(tmp_path: Path) -> None:
+    found = json.loads(reported_of(tmp_path, *of_the_field(), options=("-o", "json")).out)
+    remote = {each["name"]: each["remoteShuffle"] for each in found["applications"]}
+    assert remote == {"analytics/clicks": False, "analytics/chopper": True, "analytics/gluten": True}
+    assert all(each["before"]["costPerMonth"] is None for each in found["applications"])
+
+
+def test_an_application_may_be_named_as_it_is_shown(tmp_path: Path) -> None:
+    options = ("--remote-shuffle", "analytics/clicks", "-o", "json")
+    found = json.loads(reported_of(tmp_path, *of_the_field(), options=options).out)
+    assert all(each["remoteShuffle"] for each in found["applications"])
+
+
+def test_two_applications_of_one_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    changed = of_the_field()
+    for each in changed:
+        labels = each["metadata"].get("labels", {})
+        if labels.get("spark-app-name") == "chopper":
+            labels["spark-app-name"] = "clicks"
+    out = reported_of(tmp_path, *changed).out
+    assert "analytics/clicks (spark-0f1e2d3c4b5a69788796a5b4c3d2e1f0)" in out
+    assert "analytics/clicks (spark-11112222333344445555666677778888)" in out
+
+
+def test_a_report_about_a_cluster_heeds_what_its_topologies_declare(tmp_path: Path) -> None:
+    topology = {
+        "apiVersion": "ballast.dev/v1alpha1",
+        "kind": "SparkTopology",
+        "metadata": {"name": "clicks", "namespace": "analytics"},
+        "spec": {
+            "components": [
+                {
+                    "name": "clicks",
+                    "selector": {"matchLabels": {"spark-app-name": "clicks"}},
+                    "exchange": {"bytesPerSecond": "8Mi"},
+                },
+                {"name": "kafka", "external": {"zones": {"us-east-1a": 1}}},
+            ],
+            "streams": [{"from": "kafka", "to": "clicks", "rate": {"bytesPerSecond": "8Mi"}}],
+        },
+    }
+    found = json.loads(reported_of(tmp_path, *of_the_field(), topology, options=("-o", "json")).out)
+    (clicks,) = [each for each in found["applications"] if each["name"] == "analytics/clicks"]
+    assert clicks["traffic"] == "Declared"
+    # Two executors in each of three zones: two thirds of the exchange and of the reads cross zones.
+    assert clicks["before"]["crossZone"] == pytest.approx(2 / 3, abs=1e-3)
+    # At most two fit a node, so four are next to the brokers: (1 - 20 / 36 + 2 / 6) ÷ 2.
+    assert clicks["after"]["crossZone"] == pytest.approx(0.389, abs=1e-3)
+    assert clicks["placedZones"]["us-east-1a"] == 4
+
+
+@pytest.mark.parametrize("application", ["shop/clicks", "shop/enrich", "ml/features", "ads/attribution", "ads/billing"])
+def test_report_plan_and_status_give_one_answer_for_an_application(application: str) -> None:
+    found = {
+        command: json.loads(run(command, "-f", SNAPSHOT, "-o", "json").out) for command in ("report", "plan", "status")
+    }
+    (reported,) = [each for each in found["report"]["applications"] if each["application"] == application]
+    (planned,) = [each for each in found["plan"]["plans"][0]["topologies"] if each["topology"] == application]
+    (seen,) = [each for each in found["status"]["policies"][0]["topologies"] if each["topology"] == application]
+    assert reported["traffic"] == planned["traffic"] == seen["traffic"]
+    for here, there in (("crossZone", "crossZoneRatio"), ("crossRack", "crossRackRatio")):
+        assert reported["before"][here] == planned["locality"]["before"][there] == seen["locality"][there]
+        assert reported["after"][here] == planned["locality"]["after"][there]
+
+
+def test_the_commands_say_what_the_shares_are_of() -> None:
+    for command in ("report", "plan", "status"):
+        lines = run(command, "-f", SNAPSHOT).out.splitlines()
+        rows = [line for line in lines if line.startswith(("shop/clicks ", "shop/enrich ")) and "%" in line]
+        told = {line.split()[0]: line for line in rows}
+        assert " measured " in told["shop/clicks"], command
+        assert " equal " in told["shop/enrich"], command

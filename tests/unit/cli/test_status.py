@@ -64,7 +64,7 @@ def test_status_and_explain_tell_the_same_hits_of_what_was_remembered(unit: Load
 
 def test_topologies_show_how_far_their_traffic_goes() -> None:
     text = printed(with_a_held_executor())
-    assert row(text, "team/clicks", "declared") == ["team/clicks", "declared", "4/4", "1", "44%", "62%"]
+    assert row(text, "team/clicks", "declared") == ["team/clicks", "declared", "4/4", "1", "equal", "44%", "62%"]
 
 
 def test_an_application_without_a_declaration_is_listed_too() -> None:
@@ -72,7 +72,7 @@ def test_an_application_without_a_declaration_is_listed_too() -> None:
     situation = a_situation()
     pool = replace(situation.snapshot, executors=(*situation.snapshot.executors, stranger))
     text = printed(replace(situation, snapshot=pool))
-    assert row(text, "team/spark-7", "application") == ["team/spark-7", "application", "1", "0", "-", "-"]
+    assert row(text, "team/spark-7", "application") == ["team/spark-7", "application", "1", "0", "equal", "0%", "0%"]
 
 
 def test_a_proposed_move_is_listed_with_the_way_to_approve_it() -> None:

@@ -26,7 +26,11 @@ def on(*nodes: str, application: str = "app", rate: float | None = None) -> list
     usage = ExecutorUsage(shuffle_read_bytes_per_second=rate, shuffle_write_bytes_per_second=rate)
     return [
         replace(
-            an_executor(f"{application}-exec-{i}"), application=application, node=node, usage=usage, topology="team/t"
+            an_executor(f"{application}-exec-{i}"),
+            application=application,
+            node=node,
+            usage=usage,
+            topology=f"team/{application}",
         )
         for i, node in enumerate(nodes)
     ]
@@ -87,7 +91,7 @@ def test_a_node_without_labels_makes_an_application_unknown() -> None:
 
 def test_a_remote_shuffle_service_leaves_nothing_to_place_by() -> None:
     each = only(reported(pool(*on("a1", "b1", rate=GIB)), hints=Known(remote_shuffle=frozenset({"team/app"}))))
-    assert (each.verdict, each.relocated, each.saved_dollars_per_month) == (Verdict.NOTHING_TO_GAIN, 0, 0.0)
+    assert (each.verdict, each.relocated, each.saved_dollars_per_month) == (Verdict.NOTHING_TO_GAIN, 0, None)
 
 
 def reading(*nodes: str) -> list[Executor]:
@@ -126,7 +130,7 @@ def test_workers_in_one_zone_are_worth_a_plan(zones: tuple[str, ...], verdict: V
         Component("workers", external=True, anchors=anchors),
         Component("ingest", exchange_bytes_per_second=0),
     )
-    topology = replace(a_topology(workers, own, streams=(Stream("ingest", "workers"),)), key="team/t")
+    topology = replace(a_topology(workers, own, streams=(Stream("ingest", "workers"),)), key="team/app")
     each = only(reported(pool(*on("b1", "c1"), topologies=(topology,))))
     assert (each.remote_shuffle, each.verdict) == (True, verdict)
 

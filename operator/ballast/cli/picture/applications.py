@@ -58,7 +58,7 @@ def _body(found: PoolReport, made: str) -> Iterator[str]:
         yield grid(APPLICATION_COLUMNS, rows, text=("application", "zones", "why"))
     if still := [each for each in found.applications if each.verdict is not Verdict.GAIN]:
         yield "<h2>Where there is nothing to gain, or nothing to judge by</h2>"
-        yield f"<ul>{''.join(f'<li>{escape(each.key)}: {escape(each.why)}</li>' for each in still)}</ul>"
+        yield f"<ul>{''.join(f'<li>{escape(each.name)}: {escape(each.why)}</li>' for each in still)}</ul>"
     tables: tuple[tuple[str, Sequence[str], list[list[str]]], ...] = (
         ("Reads from brokers across zones", READ_COLUMNS, read_rows(found)),
         ("Nodes that make applications slow, at equal bytes per task", SLOW_COLUMNS, slow_rows(found)),
@@ -87,7 +87,7 @@ def _bars(applications: Sequence[ApplicationReport], size: Size) -> Drawing:
     marks = []
     for position, each in enumerate(applications):
         top = position * _ROW + 4.0
-        name = escape(fitting(each.key, left - 8.0))
+        name = escape(fitting(each.name, left - 8.0))
         marks.append(f'<text x="{left - 8:.1f}" y="{top + 13:.1f}" text-anchor="end">{name}</text>')
         for row, (series, share) in enumerate(((1, each.before.shares.zone), (0, each.after.shares.zone))):
             y, told = top + row * (_BAR + 2.0), percent(share)

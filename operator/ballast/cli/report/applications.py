@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ballast.cli.output import Format, heading, percent, points, rounded, table
-from ballast.cli.report.pool import Naming, instant
+from ballast.cli.report.pool import BASES, Naming, instant
 from ballast.model import Node
 from ballast.report.exchange import Reads, Volume
 from ballast.report.findings import ApplicationReport, PoolReport, Traffic, Verdict
@@ -38,14 +38,17 @@ def headline(found: PoolReport) -> str:
         if found.saved_dollars_per_month <= 0.0:
             return f"Placing would save no money between zones: the pool has no room that is nearer.{also}"
         most = "at most " if any(each.volume is Volume.UPPER_BOUND for each in found.priced) else ""
-        unpriced = len(applications) - len(found.priced)
-        without = f", {unpriced} applications without known bytes not counted" if unpriced else ""
+        unpriced = sum(each.dollars_unknown for each in applications)
+        without = f", {_counted(unpriced)} without known bytes not counted" if unpriced else ""
         return (
             f"Placing would save {most}{dollars(found.saved_dollars_per_month)} of the "
             f"{dollars(found.dollars_per_month)} a month that shuffle between zones costs{without}.{also}"
         )
-    count = "1 application" if len(gaining) == 1 else f"{len(gaining)} applications"
-    return f"Placing would bring the executors of {count} nearer; {_no_money(found)}.{also}"
+    return f"Placing would bring the executors of {_counted(len(gaining))} nearer; {_no_money(found)}.{also}"
+
+
+def _counted(applications: int) -> str:
+    return "1 application" if applications == 1 else f"{applications} applications"
 
 
 def _others(found: PoolReport) -> str:
@@ -101,7 +104,7 @@ def applications_report(found: PoolReport, nodes: tuple[Node, ...], form: Format
 
 
 APPLICATION_COLUMNS = [
-    "application", "executors", "zones", "cross-zone", "cross-rack", "shuffle", "per month", "saves", "why",
+    "application", "executors", "zones", "traffic", "cross-zone", "cross-rack", "shuffle", "per month", "saves", "why",
 ]  # fmt: skip
 _RIGHT = ["executors", "shuffle", "per month", "saves"]
 READ_COLUMNS = ["application", "reads", "across zones", "client.rack alone", "placed", "both", "client.rack saves", "placement adds"]  # fmt: skip  # noqa: E501
@@ -113,16 +116,21 @@ def application_row(each: ApplicationReport) -> list[str]:
     if each.verdict is Verdict.GAIN:
         why = f"{each.relocated} of {each.executors} elsewhere"
     return [
-        each.key,
+        each.name,
         str(each.executors),
         _zones(each),
-        "-" if each.remote_shuffle else f"{percent(before.shares.zone)} -> {percent(after.shares.zone)}",
-        "-" if each.remote_shuffle else f"{percent(before.shares.rack)} -> {percent(after.shares.rack)}",
+        BASES[each.basis],
+        _change(before.shares.zone, after.shares.zone),
+        _change(before.shares.rack, after.shares.rack),
         _volume(each),
         dollars(before.dollars_per_month),
         dollars(each.saved_dollars_per_month),
         f"{why}; {each.unplaced} without a place" if each.unplaced else why,
     ]
+
+
+def _change(before: float | None, after: float | None) -> str:
+    return "-" if before is None and after is None else f"{percent(before)} -> {percent(after)}"
 
 
 def _zones(each: ApplicationReport) -> str:
@@ -131,7 +139,7 @@ def _zones(each: ApplicationReport) -> str:
         " ".join(f"{zone or '?'}:{count}" for zone, count in sorted(zones.items()))
         for zones in (each.zones, each.placed_zones)
     )
-    return here if here == there else f"{here} -> {there}"
+    return here if here == there or each.verdict is not Verdict.GAIN else f"{here} -> {there}"
 
 
 def directions(found: PoolReport) -> str:
@@ -158,7 +166,7 @@ def _sign(volume: Volume) -> str:
 def read_rows(found: PoolReport) -> list[list[str]]:
     return [
         [
-            each.key,
+            each.name,
             f"{_sign(reads.volume)}{rate(reads.total_bytes_per_second)}",
             rate(reads.now),
             rate(reads.with_client_rack),
@@ -224,7 +232,14 @@ def skew_rows(found: PoolReport) -> list[list[str]]:
 
 def basis(found: PoolReport) -> Iterator[str]:
     """What was measured, declared and assumed, and what is missing."""
-    yield "Assumed: each application is one component whose executors all exchange with each other."
+    yield (
+        "Assumed: an application that no SparkTopology declares is one component whose executors all exchange with "
+        "each other."
+    )
+    yield (
+        "Shares of traffic: as `plan` and `status` show them. Measured is what Spark's metrics show of each executor; "
+        "where a rate is neither measured nor declared, it weighs as much as the others."
+    )
     for volume in Volume:
         count = sum(each.volume is volume and not each.remote_shuffle for each in found.applications)
         if count:
@@ -318,6 +333,8 @@ def _by_direction(found: PoolReport) -> dict[str, float | None] | None:
 def _application(each: ApplicationReport) -> dict[str, Any]:
     return {
         "application": each.key,
+        "name": each.name,
+        "traffic": each.basis.value,
         "executors": each.executors,
         "zones": dict(sorted(each.zones.items())),
         "racks": dict(sorted(each.racks.items())),

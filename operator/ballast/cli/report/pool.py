@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +12,21 @@ from rich.table import Table
 
 from ballast.cli.output import duration, percent, rounded, table
 from ballast.cli.situation import Situation
-from ballast.model import LocalityView, Location, Move, Node, Phase, Plan, Snapshot, Topology, Unplaced, by_cause
+from ballast.model import (
+    Executor,
+    LocalityView,
+    Location,
+    Move,
+    Node,
+    Phase,
+    Plan,
+    Snapshot,
+    Topology,
+    Unplaced,
+    by_cause,
+)
+from ballast.report.names import application_names
+from ballast.report.traffic import Basis, ShownTraffic, shown_traffic, view_of
 
 POLICY, TOPOLOGY = "balancingpolicy.ballast.dev", "sparktopology.ballast.dev"
 MOVE = "executormove.ballast.dev"
@@ -28,11 +42,19 @@ class TopologyRow:
     gated: int
     paused: bool
     locality: LocalityView | None
+    """Of the traffic that all commands show."""
+    basis: Basis
+    name: str
+    """The key, with an application's own name in place of its id."""
 
 
 def topology_rows(situation: Situation, decided: Plan, namespace: str | None = None) -> list[TopologyRow]:
     """Those that a SparkTopology declares, and applications with executors, by key; of a namespace or of all."""
-    locality = {view.topology: view for view in decided.locality}
+    snapshot = situation.snapshot
+    shown, names = shown_traffic(snapshot), application_names(snapshot.executors)
+    placed: dict[str, list[Executor]] = defaultdict(list)
+    for executor in snapshot.executors:
+        placed[executor.topology].append(executor)
     declared = {topology.key: topology for topology in situation.snapshot.topologies}
     members: dict[str, Counter[Phase]] = {key: Counter() for key in declared}
     for executor in situation.snapshot.executors:
@@ -46,11 +68,22 @@ def topology_rows(situation: Situation, decided: Plan, namespace: str | None = N
             expected=_expected(declared.get(key)),
             gated=phases[Phase.GATED],
             paused=key in decided.paused,
-            locality=locality.get(key),
+            locality=_view(shown.get(key), placed[key], situation),
+            basis=shown[key].basis if key in shown else Basis.EQUAL_WEIGHTS,
+            name=names.get(key, key),
         )
         for key, phases in sorted(members.items())
         if namespace in (None, key.split("/", 1)[0])
     ]
+
+
+def _view(shown: ShownTraffic | None, executors: Sequence[Executor], situation: Situation) -> LocalityView | None:
+    """None where none of its executors is on a node of the pool."""
+    found = None if shown is None else view_of(shown, executors, situation.snapshot, situation.policy)
+    return None if found is None or found.cross_node_ratio is None else found
+
+
+BASES = {Basis.MEASURED: "measured", Basis.DECLARED: "declared", Basis.EQUAL_WEIGHTS: "equal"}
 
 
 def _expected(topology: Topology | None) -> int | None:
@@ -58,18 +91,24 @@ def _expected(topology: Topology | None) -> int | None:
 
 
 def topology_table(rows: list[TopologyRow], *, wide: bool) -> Table:
-    columns = ["topology", "kind", "executors", "gated", "cross-zone", "cross-rack"]
+    columns = ["topology", "kind", "executors", "gated", "traffic", "cross-zone", "cross-rack"]
     columns += ["cross-node", "cost", "at best"] if wide else []
-    return table([*columns, "moves"], [_cells(row, wide=wide) for row in rows], right=columns[2:], cut=["topology"])
+    return table(
+        [*columns, "moves"],
+        [_cells(row, wide=wide) for row in rows],
+        right=[each for each in columns[2:] if each != "traffic"],
+        cut=["topology"],
+    )
 
 
 def _cells(row: TopologyRow, *, wide: bool) -> list[str]:
     view = row.locality
     cells = [
-        row.key,
+        row.name,
         "application" if row.implicit else "declared",
         f"{row.running}/{row.expected}" if row.expected else str(row.running),
         str(row.gated),
+        BASES[row.basis] if view else "-",
         percent(view.cross_zone_ratio if view else None),
         percent(view.cross_rack_ratio if view else None),
     ]
@@ -82,9 +121,11 @@ def _cells(row: TopologyRow, *, wide: bool) -> list[str]:
 def topology_document(row: TopologyRow) -> dict[str, Any]:
     return {
         "topology": row.key,
+        "name": row.name,
         "implicit": row.implicit,
         "executors": {"running": row.running, "expected": row.expected, "gated": row.gated},
         "movesPaused": row.paused,
+        "traffic": row.basis.value if row.locality else None,
         "locality": locality_document(row.locality) if row.locality else None,
     }
 
