@@ -34,8 +34,8 @@ EXAMPLES = (
 
 COLUMNS = (
     "ZONES       executors in each zone (? = no label): as it is -> as Ballast would place them",
-    "TRAFFIC     what the shares are of: measured, declared, or equal (weights, where a rate is unknown)",
-    "CROSS-ZONE  share of its traffic between zones, with reads from declared brokers: as it is -> as placed by Ballast",
+    "TRAFFIC     what shares are of: measured, declared, or equal (weights, a rate is unknown)",
+    "CROSS-ZONE  share of its traffic between zones: as it is -> as Ballast would have placed it",
     "CROSS-RACK  the same for racks, those of different zones included",
     "SHUFFLE     bytes that executors read of each other's output; <= is an upper bound",
     "PER MONTH   what its shuffle between zones costs in 730 hours, both directions",

@@ -40,6 +40,7 @@ COMMANDS = {
     "release": "Release gated executors when no operator runs.",
     "uninstall": "Check whether Ballast can be uninstalled, and what would be left behind.",
     "crds": "Generate the custom resource definitions.",
+    "version": "Show the versions of this program, the operator and the CRDs.",
 }
 """Each is the function of its name in the module of its name (or in that of _MODULES), with EXAMPLES.
 

@@ -61,7 +61,7 @@ COLUMNS = (
     "HITS        how often in a row the gap was too wide (-o wide)",
     "SLOWNESS    its seconds per task by those of its application's fastest quarter (-o wide)",
     "CORES       CPU cores that go with it (-o wide)",
-    "TRAFFIC     of a topology: what its shares are of: measured, declared, or equal (weights, a rate is unknown)",
+    "TRAFFIC     of a topology: what shares are of: measured, declared, or equal (weights)",
     "PIN         the level that the executor is tied to, nearer ones being preferred",
     "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
     "COST        mean distance that its traffic travels (-o wide)",

@@ -75,7 +75,7 @@ COLUMNS = (
     "PAIR        the node at the other end of too wide a gap: executors would move from or to it",
     "HITS        how often in a row the gap was over the low and the high threshold, of how many",
     "GATED       executors that are gated until their set is placed",
-    "TRAFFIC     what the shares are of: measured, declared, or equal (weights, where a rate is unknown)",
+    "TRAFFIC     what shares are of: measured, declared, or equal (weights, a rate is unknown)",
     "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
     "COST        mean distance that its traffic travels; AT BEST what it can't fall below (-o wide)",
     "CAUSE       why executors that opted in are not placed, or not as their pods ask for",
