@@ -9,6 +9,7 @@ WORKDIR /src
 COPY pyproject.toml uv.lock README.md LICENSE ./
 RUN /opt/uv/bin/uv sync --frozen --no-default-groups --no-install-project
 COPY operator operator
+COPY docs docs
 RUN /opt/uv/bin/uv sync --frozen --no-default-groups --no-editable
 
 FROM ${BASE}

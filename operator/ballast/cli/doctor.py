@@ -66,7 +66,7 @@ def doctor(
         typer.Option(
             "--limits",
             metavar="FILE",
-            help="What the kernel allows a pod, printed as docs/doctor.md says; - reads standard input.",
+            help="What the kernel allows a pod, printed as `ballast docs doctor` says; - reads standard input.",
         ),
     ] = None,
     policy: Annotated[

@@ -40,6 +40,7 @@ COMMANDS = {
     "release": "Release gated executors when no operator runs.",
     "uninstall": "Check whether Ballast can be uninstalled, and what would be left behind.",
     "crds": "Generate the custom resource definitions.",
+    "docs": "Print a page of the documentation.",
     "version": "Show the versions of this program, the operator and the CRDs.",
 }
 """Each is the function of its name in the module of its name (or in that of _MODULES), with EXAMPLES.
@@ -65,8 +66,8 @@ _LIBRARY_WORDS = (
     (re.compile("^Input should be (?=greater|less)"), "write a number "),
 )
 """What the library says of an option's value, and plain words for it."""
-_USAGE = ("--", "SCENARIO")
-"""What the field of an error begins with that is about the command line: options, and an argument."""
+_USAGE = ("--", "SCENARIO", "PAGE")
+"""What the field of an error begins with that is about the command line: options, and arguments."""
 _DISTRIBUTION = "ballast-operator"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

@@ -148,7 +148,7 @@ def _from_file(filename: str) -> Sizing:
         raise InvalidField("--filename", filename, told)
     topology = SparkTopology.of_file(found[0], filename)
     if topology.spec.sizing is None:
-        remedy = "set it as in docs/sizing.md, or leave out -f and give measurements"
+        remedy = "set it (`ballast docs sizing` shows how), or leave out -f and give measurements"
         raise InvalidField(f"{filename}: spec.sizing", "(absent)", remedy)
     return topology.spec.sizing
 

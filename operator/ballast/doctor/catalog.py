@@ -47,7 +47,7 @@ class Finding:
 
     @property
     def anchor(self) -> str:
-        return f"docs/doctor.md#{self.id.lower()}"
+        return f"ballast docs doctor#{self.id.lower()}"
 
 
 SUBMISSION: Mapping[str, Entry] = {
@@ -112,8 +112,8 @@ SUBMISSION: Mapping[str, Entry] = {
         "The job uses Kafka and names no client.rack, so consumers read from partition leaders in every zone. With the "
         "zone of each executor there, they read from a replica in their own zone: at no cost, and about half of the "
         "cross-zone traffic that placement saves for readers.",
-        "Give its Kafka reader the zone of each executor (docs/routing.md), or kafka.client.rack=ZONE if the job is in "
-        "one zone, and set the brokers' replica.selector.class to RackAwareReplicaSelector.",
+        "Give its Kafka reader the zone of each executor (see `ballast docs routing`), or kafka.client.rack=ZONE if the "
+        "job is in one zone, and set the brokers' replica.selector.class to RackAwareReplicaSelector.",
     ),
     "SelectorMatchesDriver": Entry(
         Severity.INFO,
@@ -160,7 +160,7 @@ SUBMISSION: Mapping[str, Entry] = {
         Severity.INFO,
         "Executors don't shuffle among themselves. They should be near the service's workers instead, and pods don't "
         "tell that.",
-        "Declare the workers as an external component of a SparkTopology (docs/remote-shuffle.md).",
+        "Declare the workers as an external component of a SparkTopology (see `ballast docs remote-shuffle`).",
     ),
     "WorkloadUnknown": Entry(
         Severity.INFO,

@@ -36,7 +36,7 @@ def test_a_finding_is_a_paragraph_with_its_anchor_and_exits_with_1(conf: Path) -
     assert ended.code == 1
     first, *_ = ended.out.split("\n\n")
     assert first.startswith(f"warning: LocalityWait  {conf}\nspark.locality.wait is 3s. ")
-    assert first.endswith("docs/doctor.md#localitywait")
+    assert first.endswith("ballast docs doctor#localitywait")
 
 
 def test_worth_knowing_alone_exits_with_0(conf: Path) -> None:

@@ -41,6 +41,7 @@ COMMANDS = [
     "release",
     "uninstall",
     "crds",
+    "docs",
     "version",
 ]
 

@@ -227,7 +227,7 @@ def test_what_cannot_be_read_is_refused_with_its_option_and_a_remedy(arguments: 
         ("kind: [", "not readable as YAML"),
         ("kind: Pod", "0 SparkTopologies in it"),
         (yaml.safe_dump_all([topology(), topology()]), "2 SparkTopologies in it"),
-        (yaml.safe_dump(topology()), "spec.sizing: '(absent)': set it as in docs/sizing.md"),
+        (yaml.safe_dump(topology()), "spec.sizing: '(absent)': set it (`ballast docs sizing` shows how)"),
         (yaml.safe_dump(topology({"goal": "Fun"})), "spec.sizing.goal: 'Fun'"),
     ],
 )
