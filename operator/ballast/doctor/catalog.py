@@ -112,8 +112,8 @@ SUBMISSION: Mapping[str, Entry] = {
         "The job uses Kafka and names no client.rack, so consumers read from partition leaders in every zone. With the "
         "zone of each executor there, they read from a replica in their own zone: at no cost, and about half of the "
         "cross-zone traffic that placement saves for readers.",
-        "Give its Kafka reader the zone of each executor (see `ballast docs routing`), or kafka.client.rack=ZONE if the "
-        "job is in one zone, and set the brokers' replica.selector.class to RackAwareReplicaSelector.",
+        "Give its Kafka reader the zone of each executor (see `ballast docs routing`), or kafka.client.rack=ZONE if "
+        "the job is in one zone, and set the brokers' replica.selector.class to RackAwareReplicaSelector.",
     ),
     "SelectorMatchesDriver": Entry(
         Severity.INFO,

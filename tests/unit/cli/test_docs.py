@@ -32,7 +32,7 @@ def test_each_finding_points_to_a_section(finding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "words"), [("routin", "did you mean routing?"), ("routing#nosuch", "no such section")]
+    ("page", "words"), [("siizing", "did you mean sizing?"), ("routing#nosuch", "no such section")]
 )
 def test_what_is_not_there_is_refused_with_what_is(page: str, words: str) -> None:
     ended = run("docs", page)

@@ -273,8 +273,8 @@ def _reads_basis(found: PoolReport) -> Iterator[str]:
             f"traffic without the shuffle. Brokers assumed to lead equal parts in {zones} (--broker-zones)."
         )
     yield (
-        "client.rack: set to each executor's own zone, see `ballast docs routing`. It needs a replica in each zone that has "
-        "brokers. These reads are not part of PER MONTH."
+        "client.rack: set to each executor's own zone, see `ballast docs routing`. It needs a replica in each zone "
+        "that has brokers. These reads are not part of PER MONTH."
     )
 
 
