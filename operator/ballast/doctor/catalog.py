@@ -329,8 +329,8 @@ CLUSTER: Mapping[str, Entry] = {
     ),
     "ExecutorsNotPlaced": Entry(
         Severity.WARNING,
-        "The operator's last pass left executors as they are although they opted in. docs/placement.md explains the "
-        "causes.",
+        "The operator's last pass left executors as they are although they opted in. `ballast docs placement` explains "
+        "the causes.",
         "Do what the message says; kubectl ballast explain pod/NAME has the same for each executor.",
     ),
     "PolicyMissing": Entry(
