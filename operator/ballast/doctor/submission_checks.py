@@ -11,14 +11,28 @@ import yaml
 
 from ballast.comment import comment
 from ballast.doctor.catalog import Finding, Severity, found
-from ballast.doctor.foresight import GRACE, TOPOLOGY_LABEL, foresee, grace_of, not_on_kubernetes, runs_alone, shown
+from ballast.doctor.foresight import (
+    GRACE,
+    TOPOLOGY_LABEL,
+    foresee,
+    grace_of,
+    not_on_kubernetes,
+    runs_alone,
+    shown,
+    workload_of,
+)
 from ballast.doctor.shuffle_service import service_of
-from ballast.doctor.spark_version import exists
+from ballast.doctor.spark_version import default_of, exists
 from ballast.doctor.submission import Form, Submission, UnreadError
 
 _LONGEST_FETCH_SECONDS = 60.0
 """A batch that waits longer for an executor that has left is worth a warning."""
 
+_LEAST_RETAINED = 4
+"""Executors that Spark must remember as departed for more than three to leave within a stage."""
+_STAGED = ("Batch", "Interactive")
+"""Workloads whose stages may run for long."""
+RETAINED_LABEL = "ballast.dev/retained-departures"
 _DYNAMIC = "spark.dynamicAllocation"
 _STORAGE = "spark.storage.decommission"
 _IO = "spark.shuffle.io"
@@ -101,6 +115,31 @@ def _storage_grace(app: Submission, expected: Expectations) -> Iterator[Finding]
             f"{named if where else '30s, the default of Kubernetes'}: less than two passes."
         )
         yield found("StorageDecommissionGrace", app.source, what, settings={interval_key: "2s"})
+
+
+def _departures(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    """Of jobs that Ballast drains only if nothing of a stage is lost."""
+    del expected
+    retained, ignored = (
+        "spark.scheduler.maxRetainedRemovedDecommissionExecutors",
+        "spark.stage.ignoreDecommissionFetchFailure",
+    )
+    if not app.flag("spark.decommission.enabled") or workload_of(app) not in _STAGED or service_of(app.conf):
+        return
+    if not exists(retained, app.spark):
+        return
+    changes = {}
+    if app.whole(retained, 0) < _LEAST_RETAINED:
+        changes = {retained: "100", f"spark.kubernetes.executor.label.{RETAINED_LABEL}": "100"}
+    standard = default_of(ignored, app.spark)
+    if not app.flag(ignored, default=standard == "true"):
+        changes[ignored] = "true"
+    if changes:
+        what = (
+            f"{retained} is {shown(app, retained, '0')} and {ignored} is {shown(app, ignored, standard)}: the fourth "
+            "executor that leaves while one stage runs ends the job."
+        )
+        yield found("DeparturesNotRetained", app.source, what, settings=changes)
 
 
 def _failures(app: Submission, expected: Expectations) -> Iterator[Finding]:
@@ -215,6 +254,7 @@ _RULES: Sequence[Callable[[Submission, Expectations], Iterator[Finding]]] = (
     _decommission,
     _locality_wait,
     _storage_grace,
+    _departures,
     _failures,
     _idle_timeout,
     _registered_wait,

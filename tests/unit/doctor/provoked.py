@@ -21,6 +21,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     "DecommissionOff": {"spark.decommission.enabled": "false"},
     "LocalityWait": {"spark.locality.wait": "3s"},
     "StorageDecommissionGrace": {"spark.storage.decommission.enabled": "true"},
+    "DeparturesNotRetained": {"spark.kubernetes.executor.label.ballast.dev/workload": "Batch"},
     "FailuresNeverExpire": {"spark.executor.failuresValidityInterval": "0"},
     "IdleTimeoutBelowGate": {
         "spark.dynamicAllocation.enabled": "true",

@@ -55,6 +55,22 @@ def test_the_grace_period_needs_two_migration_passes(grace: str, flagged: bool) 
     assert (ids(found) == ["StorageDecommissionGrace"]) is flagged
 
 
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        ({"spark.kubernetes.container.image": "apache/spark:3.5.1"}, {"spark.stage.ignoreDecommissionFetchFailure"}),
+        ({}, set()),
+    ],
+)
+def test_departures_that_are_retained_also_have_to_be_ignored(changes: dict[str, str], asked: set[str]) -> None:
+    batch = {
+        "spark.kubernetes.executor.label.ballast.dev/workload": "Batch",
+        "spark.scheduler.maxRetainedRemovedDecommissionExecutors": "100",
+    }
+    found = findings({**batch, **changes})
+    assert {key for each in found for key in each.settings if each.id == "DeparturesNotRetained"} == asked
+
+
 def test_one_level_that_waits_is_enough_for_locality() -> None:
     (finding,) = findings({"spark.locality.wait.node": "500ms"})
     assert "spark.locality.wait.node is 500ms" in finding.what
