@@ -98,6 +98,14 @@ class Workload(StrEnum):
     INTERACTIVE = "Interactive"
 
 
+class Shuffle(StrEnum):
+    """Where an application's shuffle files are once an executor has left."""
+
+    LOCAL = "Local"
+    MIGRATED = "Migrated"
+    REMOTE = "Remote"
+
+
 class Grouping(StrEnum):
     """How a stream's records are spread over the receivers."""
 

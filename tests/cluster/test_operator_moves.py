@@ -51,6 +51,34 @@ def test_a_move_made_by_hand_is_carried_out_as_any_other(installed: Installation
         assert status["measured"]["gain"] > 0
 
 
+def test_the_executor_of_a_cordoned_node_moves(installed: Installation) -> None:
+    with stage(installed, "cordoned") as on:
+        _drains(on, {"unschedulable": True}, taint="node.kubernetes.io/unschedulable")
+
+
+@pytest.mark.soak
+def test_the_executor_of_a_node_with_a_taint_of_the_policy_moves_without_metrics(installed: Installation) -> None:
+    own: JSON = {"key": "example.com/retired", "effect": "NoSchedule"}
+    drain = {"taints": [{"key": own["key"], "notice": "1m"}]}
+    with stage(installed, "retired", moves={**MOVES, "drain": drain}) as on:
+        on.figures.noise = {}
+        taints = on.mine.read(NODE, on.mine.node(HOT))["spec"]["taints"]
+        _drains(on, {"taints": [*taints, own]}, taint=own["key"])
+
+
+def _drains(on: Stage, change: JSON, *, taint: str) -> None:
+    """The hot node is changed so that it is about to go; no strategy would move anything."""
+    on.operator.reconcile()
+    assert not _moves(on)
+    on.mine.admin.patch(NODE, on.mine.node(HOT), {"spec": change})
+    move = on.until(lambda: _first(on), "the node is to be emptied")
+    assert move["spec"]["reason"]["strategy"] == "Drain"
+    assert move["spec"]["reason"]["taint"] == taint
+    assert on.outcome(move["metadata"]["name"]) == ("Succeeded", "Drained")
+    assert on.mine.node(HOT) not in {pod["spec"]["nodeName"] for pod in on.driver.pods()}
+    assert len(_moves(on)) == 1
+
+
 @pytest.mark.soak
 def test_a_host_name_is_required_where_the_policy_asks_for_it(installed: Installation) -> None:
     with stage(installed, "by-host-name", moves={**MOVES, "pin": "Node"}) as on:

@@ -61,7 +61,9 @@ class MoveReason(Model):
     """Why the move was decided."""
 
     strategy: Word | None = None
-    """The strategy that suggested it; Manual for a move made by hand."""
+    """The strategy that suggested it; Drain for a node that is about to go, Manual for a move made by hand."""
+    taint: Word | None = None
+    """The taint for which its node is emptied."""
     scores: ReasonScores | None = None
     """Scores at that time."""
     difference: Decimal | None = None

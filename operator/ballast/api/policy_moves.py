@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
-from ballast.api.names import Percent, Points
+from ballast.api.meta import Model, nested
+from ballast.api.names import LabelKey, Percent, Points
 from ballast.api.profile import Budget, Profiled, by_profile
 from ballast.api.quantity import Quantity
-from ballast.api.rule import ATOMIC
+from ballast.api.rule import ATOMIC, map_by
 from ballast.enums import MovesMode
 
 
@@ -27,6 +28,32 @@ REVERSE_COOLDOWNS = 6
 """For so many cooldowns nothing goes back between two nodes: load that comes and goes would send it there and back."""
 
 _Parallel = Annotated[int, Field(ge=1, le=1000)]
+
+
+class LeavingTaint(Model):
+    """A taint that announces that a node is about to go."""
+
+    key: LabelKey
+    """The taint's key; node.kubernetes.io/unschedulable for a cordon."""
+    notice: Annotated[Duration, Between("0s", "24h")] = Duration.parse("2m")
+    """From the taint until the node's pods are killed."""
+    drain: bool = True
+    """Whether executors are moved away. If false, nodes with it only get no new ones."""
+
+
+class Drain(Model):
+    """How nodes that are about to go are emptied. Drains need no metrics and no hits, and have these budgets alone."""
+
+    enabled: bool = True
+    """Whether executors are moved off nodes that are about to go."""
+    max_concurrent: _Parallel = 10
+    """Moves of drains under way at once in the pool."""
+    max_concurrent_percent: Annotated[int, Field(ge=1, le=100)] = 25
+    """Percentage of an application's executors that may be under way at once, one at least. If its notice is too short
+    for that, a node is emptied faster."""
+    taints: Annotated[tuple[LeavingTaint, ...], Field(max_length=32), map_by("key")] = ()
+    """Further taints by which a node leaves, or other values for known ones. Those of cluster-autoscaler, Karpenter,
+    AWS Node Termination Handler, GKE and AKS, cordons and deleted nodes are known (docs/moves.md)."""
 
 
 class Moves(Profiled):
@@ -106,6 +133,8 @@ class Moves(Profiled):
     """Whether executors without decommissioning may be moved: their running tasks are lost and run again."""
     allow_kueue_managed: bool = False
     """Whether executors that Kueue admits may be moved: a replacement may have to queue again."""
+    drain: Drain = nested(Drain)
+    """How nodes that are about to go are emptied."""
     budgets: Annotated[tuple[Budget, ...], Field(max_length=16), ATOMIC] = by_profile("moves.budgets")
     """How many moves there may be; all must agree."""
     pause_after_failures: Annotated[int, Field(ge=1, le=100)] = by_profile("moves.pause_after_failures")

@@ -15,7 +15,7 @@ from ballast.api.rule import ATOMIC, Rule, map_by
 from ballast.api.topology_sizing import Sizing
 from ballast.api.topology_status import TopologyStatus
 from ballast.api.version import API_VERSION
-from ballast.enums import Grouping, Workload
+from ballast.enums import Grouping, Shuffle, Workload
 
 
 class Rate(Model):
@@ -85,12 +85,20 @@ class Component(Model):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             cel="!has(self.external) || !(has(self.selector) || has(self.workload) || has(self.executors)"
-            " || has(self.exchange))",
-            message="an external component can't have selector, workload, executors or exchange: remove them"
+            " || has(self.exchange) || has(self.shuffle))",
+            message="an external component can't have selector, workload, executors, exchange or shuffle: remove them"
             " (its pods are chosen by external.selector)",
             holds=lambda component: (
                 component.external is None
-                or not any((component.selector, component.workload, component.executors, component.exchange))
+                or not any(
+                    (
+                        component.selector,
+                        component.workload,
+                        component.executors,
+                        component.exchange,
+                        component.shuffle,
+                    )
+                )
             ),
         ),
     )
@@ -104,13 +112,26 @@ class Component(Model):
     this component. Where this is the only component that is not external, the label ballast.dev/topology is enough.
     """
     workload: Workload | None = None
-    """Streaming, Batch or Interactive. Only Streaming executors are moved; others are only placed."""
+    """Streaming, Batch or Interactive. Only Streaming executors are moved to level nodes. Others are placed, and moved
+    off nodes that are about to go if `shuffle` allows it."""
     executors: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """How many executors to expect. A hint for placing the set at once; never waited for beyond the gate timeout."""
     exchange: Rate | None = None
     """What the component's executors send one another (an all-to-all shuffle), in total.
 
     With a remote shuffle service, set 0, and declare its workers as an external component with streams to and from it.
+    """
+    shuffle: Shuffle | None = None
+    """Where shuffle files are once an executor has left: Local (lost with it), Migrated (to other executors, by
+    spark.storage.decommission.enabled=true) or Remote (a remote shuffle service). Default: Local.
+
+    A Batch or Interactive executor is moved off a node that is about to go if this is Migrated or Remote.
+    """
+    retained_departures: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """The value of spark.scheduler.maxRetainedRemovedDecommissionExecutors.
+
+    Spark's default is 0: then the fourth executor that leaves within one stage ends the job, and no more than three
+    leave by drains within an hour, or at once for Streaming.
     """
     external: External | None = None
     """Set for what lies outside Spark, such as Kafka."""

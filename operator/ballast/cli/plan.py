@@ -17,6 +17,7 @@ from ballast.cli.output import AS_TABLE, Format, OutputOption, heading, line, pe
 from ballast.cli.report.pool import (
     BASES,
     Naming,
+    cause,
     instant,
     locality_document,
     unplaced_document,
@@ -55,6 +56,7 @@ EXAMPLES = (
 )
 
 COLUMNS = (
+    "WHY         load, or the taint by which the node is about to go, so that it is emptied",
     "GAIN        points by which the gap between the scores of the two nodes narrows",
     "HOT, COLD   the two nodes' scores, now -> afterwards",
     "TRAFFIC     change of what the topology's traffic costs: +5% costs more (farther apart)",
@@ -265,23 +267,27 @@ def _header(plan: Planned) -> Text:
 
 
 def _move_table(moves: tuple[PlannedMove, ...], naming: Naming, *, wide: bool) -> Table:
-    columns = ["executor", "from", "to", "gain", "hot", "cold", "traffic"]
+    columns = ["executor", "from", "to", "why", "gain", "hot", "cold", "traffic"]
     more = ["hits", "slowness", "pressure", "cores", "strategy"] if wide else []
     rows = [
         [
             move.executor if wide else move.pod,
             naming.short(move.source),
             f"-> {naming.short(move.target)}",
-            points(move.gain),
-            f"{move.hot_score:.0f} -> {move.hot_after:.0f}",
-            f"{move.cold_score:.0f} -> {move.cold_after:.0f}",
+            cause(move.taint),
+            *(_scores(move) if move.scored else ["-", "-", "-"]),
             f"{move.locality_delta_ratio:+.0%}",
             *(_why(move) if wide else []),
         ]
         for move in moves
     ]
     right = ["gain", "traffic", "hits", "slowness", "pressure", "cores"]
-    return table([*columns, *more], rows, right=right, cut=["executor", "from", "to"])
+    return table([*columns, *more], rows, right=right, cut=["executor", "from", "to", "why"])
+
+
+def _scores(move: PlannedMove) -> list[str]:
+    hot, cold = f"{move.hot_score:.0f} -> {move.hot_after:.0f}", f"{move.cold_score:.0f} -> {move.cold_after:.0f}"
+    return [points(move.gain), hot, cold]
 
 
 def _why(move: PlannedMove) -> list[str]:
@@ -399,17 +405,22 @@ def _move_document(move: PlannedMove) -> dict[str, Any]:
         "from": move.source,
         "to": move.target,
         "strategy": move.strategy,
+        "taint": move.taint or None,
         "hits": move.hits,
-        "scores": {"from": rounded(move.hot_score), "to": rounded(move.cold_score)},
-        "predicted": {
-            "hotAfter": rounded(move.hot_after),
-            "coldAfter": rounded(move.cold_after),
-            "gain": rounded(move.gain),
-            "localityDelta": rounded(move.locality_delta_ratio),
-        },
+        "scores": {"from": rounded(move.hot_score), "to": rounded(move.cold_score)} if move.scored else None,
+        "predicted": _predicted(move) if move.scored else None,
         "loadCores": rounded(move.load_cores),
         "slowness": rounded(move.slowness),
         "pressure": rounded(move.pressure_ratio),
+    }
+
+
+def _predicted(move: PlannedMove) -> dict[str, Any]:
+    return {
+        "hotAfter": rounded(move.hot_after),
+        "coldAfter": rounded(move.cold_after),
+        "gain": rounded(move.gain),
+        "localityDelta": rounded(move.locality_delta_ratio),
     }
 
 

@@ -375,6 +375,8 @@ def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tu
 
 
 def _sentence(move: PlannedMove) -> str:
+    if move.taint:
+        return f"{move.source} is about to go ({move.taint}), {move.target} takes it"
     return (
         f"{move.source} at {move.hot_score:.0f} and {move.target} at {move.cold_score:.0f} become "
         f"{move.hot_after:.0f} and {move.cold_after:.0f}; "

@@ -203,8 +203,8 @@ class _Claim:
     @cached_property
     def _admission(self) -> Admission:
         """Keeps the answer for executors of one template."""
-        opened = (replace(node, ready=True, schedulable=True, leaving="") for node in self.nodes)
-        return Admission([model_node(node, Levels(())) for node in opened])
+        opened = (replace(node, ready=True, schedulable=True, deleted=False) for node in self.nodes)
+        return Admission([model_node(node, Levels(()), leaving=()) for node in opened])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from ballast.api.topology import Component as DeclaredComponent
 from ballast.api.topology import External, Rate, SparkTopology, zone_ratios
 from ballast.controller.membership import key_of
 from ballast.controller.surroundings import Surroundings, TooManyTriedError
-from ballast.model import Anchor, Component, ConditionReason, Separation, Stream, Topology, Workload
+from ballast.kube import names
+from ballast.model import Anchor, Component, ConditionReason, Separation, Shuffle, Stream, Topology, Workload
 
 Rates = Mapping[tuple[str, str], float]
 """Bytes per second by topology key and query, where queries are allowed and had an answer."""
@@ -56,18 +57,23 @@ def declared(
 
 
 def implicit(
-    key: str, components: Iterable[str], around: Surroundings, *, workloads: Mapping[str, str], failed: int = 0
+    key: str,
+    components: Iterable[str],
+    around: Surroundings,
+    *,
+    labels: Mapping[str, Mapping[str, str]],
+    failed: int = 0,
 ) -> Topology:
     """The topology of an application about which nothing was declared: each resource profile shuffles with itself.
 
-    `workloads`: the workload that the executors' label names, by component.
+    `labels`: of the executors, by component: they name its workload, and what becomes of its shuffle files.
     """
     namespace, _, application = key.partition("/")
     return Topology(
         key=key,
         namespace=namespace,
         name=application,
-        components=tuple(Component(name, workload=_workload(workloads.get(name))) for name in sorted(components)),
+        components=tuple(_labeled(name, labels.get(name, {})) for name in sorted(components)),
         implicit=True,
         driver=around.driver(namespace, [application]),
         failed_executors=failed,
@@ -82,6 +88,18 @@ def _component(component: DeclaredComponent, anchors: tuple[Anchor, ...], *, rat
         exchange_bytes_per_second=_bytes_per_second(component.exchange, rates, key),
         anchors=anchors,
         external=component.external is not None,
+        shuffle=component.shuffle,
+        retained_departures=component.retained_departures,
+    )
+
+
+def _labeled(name: str, labels: Mapping[str, str]) -> Component:
+    shuffle, retained = labels.get(names.SHUFFLE), labels.get(names.RETAINED_DEPARTURES, "")
+    return Component(
+        name,
+        workload=_workload(labels.get(names.WORKLOAD)),
+        shuffle=Shuffle(shuffle) if shuffle in {s.value for s in Shuffle} else None,
+        retained_departures=int(retained) if retained.isascii() and retained.isdigit() else 0,
     )
 
 

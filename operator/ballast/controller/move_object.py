@@ -76,17 +76,27 @@ def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, appro
         "approved": approved,
         "reason": {
             "strategy": move.strategy,
-            "scores": {"from": decimal(move.hot_score), "to": decimal(move.cold_score)},
-            "difference": decimal(move.hot_score - move.cold_score),
-            "hits": _hits(move, source),
+            **({"taint": move.taint} if move.taint else {"hits": _hits(move, source)}),
+            **(_scores(move) if move.scored else {}),
             **({"slowness": decimal(move.slowness)} if move.slowness is not None else {}),
             **({"pressure": decimal(move.pressure_ratio)} if move.pressure_ratio is not None else {}),
         },
-        "predicted": {
-            "hotAfter": decimal(move.hot_after),
-            "coldAfter": decimal(move.cold_after),
-            "localityDelta": decimal(move.locality_delta_ratio),
-        },
+        **({"predicted": _predicted(move)} if move.scored else {}),
+    }
+
+
+def _scores(move: PlannedMove) -> dict[str, Any]:
+    return {
+        "scores": {"from": decimal(move.hot_score), "to": decimal(move.cold_score)},
+        "difference": decimal(move.hot_score - move.cold_score),
+    }
+
+
+def _predicted(move: PlannedMove) -> dict[str, str]:
+    return {
+        "hotAfter": decimal(move.hot_after),
+        "coldAfter": decimal(move.cold_after),
+        "localityDelta": decimal(move.locality_delta_ratio),
     }
 
 

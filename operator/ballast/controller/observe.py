@@ -301,6 +301,7 @@ class _Pass:
                 self._policy.levels,
                 requested=self._requested.on(facts.name),
                 usage=self._metrics.nodes.get(facts.name),
+                leaving=self._policy.moves.drain.taints,
             )
             for facts in sorted(chosen, key=lambda facts: facts.name)
         )
@@ -327,15 +328,15 @@ class _Pass:
         known = {view.key for view in views}
         for key, members in sorted(self._members.items()):
             if key not in known:
-                workloads = {name: pod.labels.get(names.WORKLOAD, "") for name, pod in members.items()}
-                views.append(implicit(key, members, around, workloads=workloads, failed=self._failures(key)))
+                labels = {name: pod.labels for name, pod in members.items()}
+                views.append(implicit(key, members, around, labels=labels, failed=self._failures(key)))
         return views, findings
 
     def _followed(self, topology: SparkTopology, around: Surroundings, rates: Rates) -> tuple[Topology, list[Finding]]:
         key = key_of(topology)
         applications, strays = self._applications.get(key, ()), self._strays.get(key, set())
         view, found = declared(topology, around, rates=rates, applications=applications, failed=self._failures(key))
-        extra = implicit(key, strays, around, workloads={}).components
+        extra = implicit(key, strays, around, labels={}).components
         said = [
             *stray_findings(key, strays),
             *lost_findings(key, self._lost[key]),

@@ -320,10 +320,11 @@ class Reconciler:
         mine, moves_wake = self._parts.movers.run(context, followed, release_due=self._release_due)
         self._deleted_moves.advanced(mine)
         context = _with_moves(context, [*mine, *waiting, *cluster_view.own_moves(self._deleted, name)])
-        if full:
-            self._parts.actuator.create_moves(context, decided)
-            self._deleted_moves.created(self._parts.actuator.take_created())
-        else:
+        # A notice does not wait for new metrics.
+        due = decided.moves if full else tuple(move for move in decided.moves if move.taint)
+        self._parts.actuator.create_moves(context, replace(decided, moves=due))
+        self._deleted_moves.created(self._parts.actuator.take_created())
+        if not full:
             # Between full passes the metrics are unchanged: their hits are counted already.
             memory = replace(memory, shedding=context.memory.shedding, scopes=context.memory.scopes)
         kept.memory = memory

@@ -10,6 +10,10 @@ TOPOLOGY = "ballast.dev/topology"
 COMPONENT = "ballast.dev/component"
 WORKLOAD = "ballast.dev/workload"
 """Pod label Streaming, Batch or Interactive, for applications without a SparkTopology."""
+SHUFFLE = "ballast.dev/shuffle"
+"""Pod label Local, Migrated or Remote: where shuffle files are once an executor has left."""
+RETAINED_DEPARTURES = "ballast.dev/retained-departures"
+"""Pod label: the value of spark.scheduler.maxRetainedRemovedDecommissionExecutors."""
 NETWORK_CAPACITY = "ballast.dev/network-capacity"
 """Node annotation: bits per second, as a quantity."""
 SPEED = "ballast.dev/speed"
@@ -32,7 +36,7 @@ KUEUE_MANAGED = f"{KUEUE}managed"
 """The finalizer of every pod that Kueue queues."""
 
 _KNOWN = frozenset(
-    {GATE_CHOICE, TOPOLOGY, COMPONENT, WORKLOAD}
+    {GATE_CHOICE, TOPOLOGY, COMPONENT, WORKLOAD, SHUFFLE, RETAINED_DEPARTURES}
     | {SPARK_ROLE, SPARK_APPLICATION, SPARK_EXECUTOR_ID, SPARK_RESOURCE_PROFILE}
 )
 

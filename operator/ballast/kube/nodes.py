@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ballast.errors import InvalidField
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
 from ballast.kube.document import JSON, seconds
-from ballast.model import Levels, Location, Node, NodeUsage, Resources, Taint
+from ballast.model import (
+    CORDON,
+    DELETED,
+    LEAVING_TAINTS,
+    LeavingTaint,
+    Levels,
+    Location,
+    Node,
+    NodeUsage,
+    Notice,
+    Resources,
+    Taint,
+)
+from ballast.model.leaving import notice
 
-_LEAVING = {
-    "ToBeDeletedByClusterAutoscaler": "the cluster autoscaler is removing it",
-    "DeletionCandidateOfClusterAutoscaler": "the cluster autoscaler may remove it soon",
-    "karpenter.sh/disrupted": "Karpenter is replacing it",
-    "karpenter.sh/disruption": "Karpenter is replacing it",
-    "karpenter.sh/termination": "Karpenter is removing it",
-    "node.cloudprovider.kubernetes.io/shutdown": "its machine is shut down",
-    "node.kubernetes.io/out-of-service": "it is out of service",
-    "cloud.google.com/impending-node-termination": "its machine is about to be stopped",
-    "aws-node-termination-handler/spot-itn": "its spot machine is being reclaimed",
-    "aws-node-termination-handler/rebalance-recommendation": "its spot machine may be reclaimed",
-    "aws-node-termination-handler/scheduled-maintenance": "maintenance of its machine is scheduled",
-    "aws-node-termination-handler/asg-lifecycle-termination": "its scaling group is removing it",
-}
+_WITH_TIME = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler")
+"""Taints whose value is the time at which they were added, in seconds since the epoch."""
+_DIGITS_OF_A_TIME = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +38,16 @@ class NodeFacts:
     allocatable: Resources
     ready: bool
     schedulable: bool
-    leaving: str
-    """Why it is about to go, in words; empty when it stays."""
+    deleted: bool
+    """Whether it is being deleted."""
     created_at: float
     speed: float = 1.0
     network_capacity_bits_per_second: float | None = None
     """From the node's annotation."""
     addresses: tuple[str, ...] = ()
     """Internal addresses and host names, by which a metrics server may call it."""
+    tainted_since: tuple[tuple[str, float], ...] = ()
+    """By the key of a taint, when it was added, where that is known. Apart from the taints, which are compared."""
 
     def location(self, levels: Levels) -> Location:
         return tuple(self.labels.get(level.label) or None for level in levels.ordered)
@@ -68,11 +72,12 @@ class NodeReader:
             allocatable=self._amounts.allocatable(node),
             ready=any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ()),
             schedulable=not spec.get("unschedulable", False),
-            leaving=_leaving(metadata, taints),
+            deleted="deletionTimestamp" in metadata,
             created_at=seconds(metadata.get("creationTimestamp")) or 0.0,
             speed=self._annotated(annotations.get(names.SPEED)) or 1.0,
             network_capacity_bits_per_second=self._annotated(annotations.get(names.NETWORK_CAPACITY)),
             addresses=tuple(sorted({entry["address"] for entry in status.get("addresses") or ()})),
+            tainted_since=tuple(_times(spec.get("taints") or ())),
         )
 
     def _annotated(self, text: str | None) -> float | None:
@@ -86,16 +91,37 @@ class NodeReader:
         return value if value > 0 and math.isfinite(value) else None
 
 
-def _leaving(metadata: JSON, taints: tuple[Taint, ...]) -> str:
-    if "deletionTimestamp" in metadata:
-        return "it is being deleted"
-    return next((_LEAVING[taint.key] for taint in taints if taint.key in _LEAVING), "")
+def _times(taints: Iterable[JSON]) -> Iterator[tuple[str, float]]:
+    for entry in taints:
+        key, value = entry["key"], entry.get("value") or ""
+        since = seconds(entry.get("timeAdded"))
+        if since is None and key in _WITH_TIME and value.isascii() and value.isdigit():
+            since = float(value[:_DIGITS_OF_A_TIME])
+        if since is not None:
+            yield key, since
+
+
+def leaving_notice(facts: NodeFacts, table: Iterable[LeavingTaint]) -> Notice | None:
+    """That it is about to go, by the table; None when it stays."""
+    known = dict(facts.tainted_since)
+    since = {taint.key: known.get(taint.key) for taint in facts.taints}
+    if not facts.schedulable:
+        since.setdefault(CORDON, None)
+    if facts.deleted:
+        since[DELETED] = None
+    return notice(table, since)
 
 
 def model_node(
-    facts: NodeFacts, levels: Levels, *, requested: Resources | None = None, usage: NodeUsage | None = None
+    facts: NodeFacts,
+    levels: Levels,
+    *,
+    requested: Resources | None = None,
+    usage: NodeUsage | None = None,
+    leaving: Iterable[LeavingTaint] = LEAVING_TAINTS,
 ) -> Node:
-    """The planner's view of a node; `requested`: of every pod bound to it."""
+    """The planner's view of a node; `requested`: of every pod bound to it; `leaving`: what announces that it goes."""
+    found = leaving_notice(facts, leaving)
     return Node(
         name=facts.name,
         location=facts.location(levels),
@@ -105,7 +131,8 @@ def model_node(
         taints=facts.taints,
         ready=facts.ready,
         schedulable=facts.schedulable,
-        leaving=facts.leaving,
+        leaving=found.why if found is not None and found.taint != CORDON else "",
+        notice=found,
         speed=facts.speed,
         usage=usage,
     )

@@ -1,7 +1,19 @@
 """The values that decisions are made of: frozen, plain, and free of any framework."""
 
-from ballast.enums import ExecutorOrder, Grouping, LoadUnit, MovePhase, MovesMode, Packing, Pin, PlacementMode, Workload
+from ballast.enums import (
+    ExecutorOrder,
+    Grouping,
+    LoadUnit,
+    MovePhase,
+    MovesMode,
+    Packing,
+    Pin,
+    PlacementMode,
+    Shuffle,
+    Workload,
+)
 from ballast.model.executor import BINDING_SECONDS, KUBE_SCHEDULER, Executor, ExecutorUsage, Phase
+from ballast.model.leaving import CORDON, DELETED, LEAVING_TAINTS, LeavingTaint, Notice
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Scope
 from ballast.model.move import Gap, Move
 from ballast.model.plan import (
@@ -19,6 +31,7 @@ from ballast.model.policy import (
     AvgShedderPolicy,
     Budget,
     ComponentLimit,
+    DrainPolicy,
     MovesPolicy,
     PlacementPolicy,
     Policy,
@@ -46,9 +59,12 @@ from ballast.model.unplaced import FAULTS, PLACED, Cause, CauseCount, Unplaced, 
 
 __all__ = [
     "BINDING_SECONDS",
+    "CORDON",
     "DEFAULT_LEVELS",
+    "DELETED",
     "FAULTS",
     "KUBE_SCHEDULER",
+    "LEAVING_TAINTS",
     "PLACED",
     "Anchor",
     "Attempts",
@@ -62,6 +78,7 @@ __all__ = [
     "Constraints",
     "Demand",
     "Displaced",
+    "DrainPolicy",
     "EventReason",
     "Executor",
     "ExecutorOrder",
@@ -69,6 +86,7 @@ __all__ = [
     "Gap",
     "Grouping",
     "Hold",
+    "LeavingTaint",
     "Level",
     "Levels",
     "LoadUnit",
@@ -84,6 +102,7 @@ __all__ = [
     "NodeHits",
     "NodeUsage",
     "NodeView",
+    "Notice",
     "Objection",
     "Packing",
     "Phase",
@@ -102,6 +121,7 @@ __all__ = [
     "Scope",
     "Separation",
     "SheddingPolicy",
+    "Shuffle",
     "Snapshot",
     "Stream",
     "Taint",

@@ -11,7 +11,7 @@ from cronsim import CronSim, CronSimError
 
 from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
-from ballast.api.policy_moves import Moves
+from ballast.api.policy_moves import Drain, Moves
 from ballast.api.policy_placement import LeastLongTermRate, LeastResourceUsage, Placement, PlacementStrategy, Proximity
 from ballast.api.policy_shedding import (
     AvgShedder,
@@ -24,12 +24,14 @@ from ballast.api.policy_shedding import (
 from ballast.api.profile import Budget as BudgetSpec
 from ballast.enums import Pin
 from ballast.errors import InvalidField
+from ballast.model.leaving import LEAVING_TAINTS, LeavingTaint, with_rows
 from ballast.model.location import Level, Levels
 from ballast.model.policy import (
     MAX_SCORE_PERCENT,
     AvgShedderPolicy,
     Budget,
     ComponentLimit,
+    DrainPolicy,
     MovesPolicy,
     PlacementPolicy,
     Policy,
@@ -180,6 +182,27 @@ def _moves(spec: Moves) -> MovesPolicy:
         allow_kueue_managed=spec.allow_kueue_managed,
         budgets=tuple(_budget(budget) for budget in spec.budgets),
         pause_after_failures=spec.pause_after_failures,
+        drain=_drain(spec.drain),
+    )
+
+
+def _drain(spec: Drain) -> DrainPolicy:
+    known = {row.key: row for row in LEAVING_TAINTS}
+    rows = (
+        LeavingTaint(
+            row.key,
+            known[row.key].why if row.key in known else f"it has the taint {row.key}",
+            row.notice.seconds,
+            row.drain,
+            "moves.drain.taints",
+        )
+        for row in spec.taints
+    )
+    return DrainPolicy(
+        enabled=spec.enabled,
+        max_concurrent=spec.max_concurrent,
+        max_concurrent_ratio=spec.max_concurrent_percent / 100,
+        taints=with_rows(LEAVING_TAINTS, rows),
     )
 
 

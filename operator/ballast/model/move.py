@@ -83,6 +83,8 @@ class Move:
     """Its executor could not be evicted, by a disruption budget or an error."""
     requests: Resources | None = None
     """What its executor requested when it began to leave; None before that, or where it was not noted."""
+    taint: str = ""
+    """The taint for which its node is emptied; empty for a move that levels, or one by hand."""
 
     @property
     def only_asked_for(self) -> bool:

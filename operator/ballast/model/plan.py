@@ -87,6 +87,10 @@ class PlannedMove:
     slowness: float | None = None
     pressure_ratio: float | None = None
     """PSI of the source: share of time in which something waited for CPU."""
+    taint: str = ""
+    """The taint for which its node is emptied; empty for a move that levels."""
+    scored: bool = True
+    """False: one of the nodes has no fresh metrics, and the scores are 0. Only drains move without."""
 
     @property
     def namespace(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ballast.enums import ExecutorOrder, LoadUnit, MovesMode, Packing, Pin, PlacementMode
 from ballast.model.executor import KUBE_SCHEDULER
+from ballast.model.leaving import LEAVING_TAINTS, LeavingTaint
 from ballast.model.location import DEFAULT_LEVELS, Levels
 from ballast.model.shedders import (
     OverloadSettings,
@@ -131,6 +132,18 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainPolicy:
+    """How nodes that are about to go are emptied."""
+
+    enabled: bool = True
+    max_concurrent: int = 10
+    """Moves of drains under way at once in the pool."""
+    max_concurrent_ratio: float = 0.25
+    """Of an application's executors: so many may be under way at once, one at least; more if the notice is short."""
+    taints: tuple[LeavingTaint, ...] = LEAVING_TAINTS
+
+
+@dataclass(frozen=True, slots=True)
 class MovesPolicy:
     mode: MovesMode = MovesMode.RECOMMEND
     pin: Pin = Pin.ZONE
@@ -164,6 +177,7 @@ class MovesPolicy:
     """As in PlacementPolicy: a replacement is placed by one of them."""
     budgets: tuple[Budget, ...] = ()
     pause_after_failures: int = 3
+    drain: DrainPolicy = field(default_factory=DrainPolicy)
 
 
 @dataclass(frozen=True, slots=True)

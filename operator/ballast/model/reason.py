@@ -41,6 +41,9 @@ class Reason(StrEnum):
     OVERSHOOT = "Overshoot"
     FAILURE_BUDGET = "FailureBudget"
     DISRUPTION_BUDGET = "DisruptionBudget"
+    SHUFFLE_LOST = "ShuffleLost"
+    STAGE_ATTEMPTS = "StageAttempts"
+    NODE_STAYS = "NodeStays"
     # The destination
     NO_ROOM = "NoRoom"
     NO_DESTINATION = "NoDestination"

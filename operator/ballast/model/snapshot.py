@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ballast.enums import Grouping, Workload
+from ballast.enums import Grouping, Shuffle, Workload
 from ballast.model.executor import Executor
+from ballast.model.leaving import Notice
 from ballast.model.location import Location
 from ballast.model.move import Move
 from ballast.model.reason import ConditionReason, Reason
@@ -44,7 +45,9 @@ class Node:
     schedulable: bool = True
     """False when cordoned."""
     leaving: str = ""
-    """Why the node is about to go (a disruption or scale-down taint); empty when it stays."""
+    """Why the node is about to go (a disruption or scale-down taint); empty when it stays, or is only cordoned."""
+    notice: Notice | None = None
+    """That it is about to go, cordons included; None when it stays."""
     speed: float = 1.0
     """Work done per core-second, relative to the pool's ordinary machine."""
     usage: NodeUsage | None = None
@@ -84,6 +87,10 @@ class Component:
     anchors: tuple[Anchor, ...] = ()
     """Where an external component is; empty for one that Ballast places."""
     external: bool = False
+    shuffle: Shuffle | None = None
+    """Where its shuffle files are once an executor has left; None: nothing says so."""
+    retained_departures: int = 0
+    """spark.scheduler.maxRetainedRemovedDecommissionExecutors, as declared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ def node_objection(
     found = _by_hand_at_node(own, policy, counts, node=node, now=now) if by_hand else None
     if found is not None:
         return found
-    counted = own if by_hand else [move for move in own if not move.by_hand]
+    counted = [move for move in own if (by_hand or not move.by_hand) and not move.taint]
     reverse = [move for move in counted if node == (move.target if gives else move.source)]
     executors = counts.by_node.get(node, 0)
     spent = _spent_budget(own, policy, "Node", where=f"from or to {node}", executors=executors, now=now)
@@ -233,7 +233,8 @@ def _by_hand_at_node(
 
 
 def _flying(move: Move) -> bool:
-    return _open(move) and not move.unapproved
+    """Drains count against `moves.drain` alone."""
+    return _open(move) and not move.unapproved and not move.taint
 
 
 def _open(move: Move) -> bool:
@@ -307,7 +308,7 @@ def _last_start(budget: Budget, now: float, *, periods: int = 1) -> float:
 
 def _charged(budget: Budget, moves: Iterable[Move], now: float, *, periods: int = 1) -> list[Move]:
     """Those of these moves that count against the budget, or have in its last `periods`."""
-    gone = [move for move in moves if left(move)]
+    gone = [move for move in moves if left(move) and not move.taint]
     if budget.per_seconds is not None:
         return [move for move in gone if now - move.started_at < budget.per_seconds * periods]
     if not budget.schedule or not gone:

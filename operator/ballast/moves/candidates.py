@@ -173,7 +173,14 @@ class Candidates:
 
     def objections(self, executor: Executor) -> Iterator[Objection]:
         """Everything for which it may not move at all, the weightiest first."""
-        case = eligibility.Case(
+        return eligibility.objections(self._case(executor), self._policy.moves)
+
+    def drain_objections(self, executor: Executor) -> Iterator[Objection]:
+        """Everything for which it may not even leave a node that is about to go."""
+        return eligibility.drain_objections(self._case(executor), self._policy.moves)
+
+    def _case(self, executor: Executor) -> eligibility.Case:
+        return eligibility.Case(
             executor=executor,
             topology=self._topologies.get(executor.topology),
             live_executors=self._live[executor.topology, executor.component],
@@ -181,7 +188,6 @@ class Candidates:
             evidence=self._evidence(executor, None),
             now=self._now,
         )
-        return eligibility.objections(case, self._policy.moves)
 
     def room(self, node: Node) -> Resources:
         """What is free there and not spoken for."""
@@ -215,7 +221,13 @@ class Candidates:
         return untied(mover, self._policy.levels) if mover.phase is Phase.RUNNING else mover
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
-        """Why `executor` can't go to `target` once `arriving` are there too; None when it can."""
+        """Why `executor` can't go to `target` once `arriving` are there too, or would gain nothing; None if neither."""
+        found = self.unfit(executor, target, arriving)
+        gain = self.gain_objection(self._executors[executor], target) if found is None else None
+        return gain[0] if gain is not None else found
+
+    def unfit(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        """The same, whatever it would gain."""
         mover, node = self._executors[executor], self._nodes.get(target)
         if node is None:
             return Reason.NODE_UNAVAILABLE
@@ -227,9 +239,7 @@ class Candidates:
             room = room.minus(self._executors[name].requests)
         if not mover.requests.fits_in(room):
             return Reason.NO_ROOM
-        found = self._crowding(mover, node, arriving)
-        gain = self.gain_objection(mover, target) if found is None else None
-        return gain[0] if gain is not None else found
+        return self._crowding(mover, node, arriving)
 
     def _crowding(self, mover: Executor, node: Node, arriving: tuple[str, ...]) -> Reason | None:
         key = (mover.topology, mover.component)

@@ -14,6 +14,7 @@ from ballast.model import (
     Objection,
     Phase,
     Reason,
+    Shuffle,
     Topology,
     Workload,
 )
@@ -41,6 +42,16 @@ class Case:
 def objections(case: Case, moves: MovesPolicy) -> Iterator[Objection]:
     """Every rule that forbids to move this executor, the weightiest first."""
     for rule in (_opted_in, _alive, _workload, _graceful, _age, _kueue, _state, _failure_budget, _load, _evidence):
+        found = rule(case, moves)
+        if found is not None:
+            yield found
+
+
+def drain_objections(case: Case, moves: MovesPolicy) -> Iterator[Objection]:
+    """Every rule that forbids to move it off a node that is about to go. What it holds and gains does not matter: on
+    that node it would be killed.
+    """
+    for rule in (_opted_in, _alive, _shuffle, _graceful, _kueue):
         found = rule(case, moves)
         if found is not None:
             yield found
@@ -85,6 +96,20 @@ def _workload(case: Case, moves: MovesPolicy) -> Objection | None:
     if workload is not Workload.STREAMING:
         return Reason.UNSUITED_WORKLOAD, f"a {workload} executor is placed but not moved in mid-stage"
     return None
+
+
+def _shuffle(case: Case, moves: MovesPolicy) -> Objection | None:
+    component = case.topology.component(case.executor.component) if case.topology else None
+    workload = component.workload if component else None
+    if component is None or workload is None:
+        return _workload(case, moves)
+    if workload is Workload.STREAMING or component.shuffle in (Shuffle.MIGRATED, Shuffle.REMOTE):
+        return None
+    return Reason.SHUFFLE_LOST, (
+        f"the shuffle files of a {workload} executor would be lost with it: set "
+        "spark.storage.decommission.enabled=true or use a remote shuffle service, and declare that by "
+        "components[].shuffle, or by the executors' label ballast.dev/shuffle"
+    )
 
 
 def _graceful(case: Case, moves: MovesPolicy) -> Objection | None:

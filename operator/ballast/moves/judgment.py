@@ -115,6 +115,8 @@ def settling(at: Situation) -> Step:
     if claim is None or pod is None or not pod.present:
         message = f"{claim.pod if claim else 'the replacement'} was lost before it was judged"
         return enter(at, MovePhase.FAILED, MoveReason.REPLACEMENT_LOST, message)
+    if at.move.orders.taint:
+        return _drained(at, claim)
     due = since + at.settings.settle_seconds
     if at.now < due:
         return wait(at, due)
@@ -123,6 +125,18 @@ def settling(at: Situation) -> Step:
         message = f"{claim.pod} came back to {claim.node}{elsewhere(at.move, claim)}"
         return enter(at, MovePhase.FAILED, MoveReason.RETURNED_TO_SOURCE, message, after=after)
     return _judge(at, claim, after, last=due + at.settings.settle_seconds)
+
+
+def _drained(at: Situation, claim: Replacement) -> Step:
+    """A drain is to get the executor off its node, and gains nothing that could be measured."""
+    orders = at.move.orders
+    if claim.node == orders.source:
+        message = f"{claim.pod} came back to {claim.node}"
+        return enter(at, MovePhase.FAILED, MoveReason.RETURNED_TO_SOURCE, message)
+    message = (
+        f"{claim.pod} runs on {claim.node}{elsewhere(at.move, claim)}; {orders.source} is about to go ({orders.taint})"
+    )
+    return enter(at, MovePhase.SUCCEEDED, MoveReason.DRAINED, message)
 
 
 def _metrics(at: Situation, claim: Replacement) -> MoveMetrics:

@@ -72,13 +72,14 @@ def proposed(at: Situation) -> Step:
         return _vanished(at)
     if orders.approved:
         timings = replace(at.move.timings, approved_at=at.now)
-        message = f"{orders.executor_name} is to go from {orders.source} to {orders.target}"
+        message = f"{orders.executor_name} is to go from {orders.source} to {orders.target}{_cause(at)}"
         return enter(at, MovePhase.APPROVED, MoveReason.CLEARED, message, timings=timings)
     if at.now >= expires:
         message = f"not approved within {at.settings.approval_timeout_seconds:.0f} s"
         return enter(at, MovePhase.EXPIRED, MoveReason.APPROVAL_TIMEOUT, message)
     if not at.move.reason:
-        message = f"{orders.executor_name} would go from {orders.source} to {orders.target}; set spec.approved: true"
+        way = f"{orders.executor_name} would go from {orders.source} to {orders.target}"
+        message = f"{way}{_cause(at)}; set spec.approved: true"
         return enter(at, MovePhase.PROPOSED, MoveReason.AWAITING_APPROVAL, message)
     return wait(at, expires)
 
@@ -97,6 +98,12 @@ def approved(at: Situation) -> Step:
     if refusal is not None:
         return _object(at, refusal)
     return _leave(at, pod, target)
+
+
+def _cause(at: Situation) -> str:
+    """What to add to a sentence about a move off a node that is about to go."""
+    taint = at.move.orders.taint
+    return f", since {at.move.orders.source} is about to go ({taint})" if taint else ""
 
 
 def _vanished(at: Situation) -> Step:
@@ -132,7 +139,7 @@ def _leave(at: Situation, pod: Pod, target: str) -> Step:
         at,
         MovePhase.LEAVING,
         MoveReason.EVICTING,
-        f"{pod.name} leaves {orders.source} for {target}{instead}",
+        f"{pod.name} leaves {orders.source} for {target}{instead}{_cause(at)}",
         target=target,
         before=_metrics(at, pod, target),
         subject=Subject(pod.application, pod.resource_profile, pod.executor_id, pod.requests),

@@ -15,7 +15,7 @@ from typing import Any
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
 from ballast.api.move import MOST_REQUESTS, ExecutorMove, MoveSpec, MoveStatus
 from ballast.api.quantity import Quantity
-from ballast.model import Move, MovePhase, Reason, Resources
+from ballast.model import CORDON, Move, MovePhase, Reason, Resources
 from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Orders, Replacement, Subject, Timings
 
 _MAX_MESSAGE = 1024
@@ -109,6 +109,7 @@ def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
         unreplaced=move.phase.ended and move.reason in (MoveReason.NO_REPLACEMENT, MoveReason.TARGET_SHRANK),
         blocked=move.reason in (Reason.DISRUPTION_BUDGET, MoveReason.NOT_EVICTED),
         requests=move.subject.requests,
+        taint=orders.taint,
     )
 
 
@@ -145,12 +146,19 @@ def _shed_points(orders: Orders) -> float:
     return max(0.0, decided - predicted) if decided is not None and predicted is not None else 0.0
 
 
+DRAIN = "Drain"
+"""The strategy of moves off nodes that are about to go."""
 BY_HAND = "Manual"
 """The strategy of moves that users create. The chart's policy `ballast-move` lets them name no other."""
 
 
 def _strategy(spec: MoveSpec) -> str:
     return (spec.reason.strategy if spec.reason else None) or BY_HAND
+
+
+def _taint(spec: MoveSpec) -> str:
+    """Empty for a move that drains nothing, whatever its author wrote: drains have other budgets."""
+    return (spec.reason.taint if spec.reason else None) or CORDON if _strategy(spec) == DRAIN else ""
 
 
 def _orders(move: ExecutorMove) -> Orders:
@@ -171,6 +179,7 @@ def _orders(move: ExecutorMove) -> Orders:
         approved=spec.approved,
         policy=spec.policy_name or "",
         by_hand=_strategy(spec) == BY_HAND,
+        taint=_taint(spec),
         decided=MoveMetrics(
             hot_score=scores.from_ if scores else None,
             cold_score=scores.to if scores else None,

@@ -52,13 +52,17 @@ def ways(
 ) -> frozenset[tuple[str, str]]:
     """The nodes, from and to, between which something has moved lately: nothing is to go back.
 
-    `by_hand`: for moves that users ask for. Only for these do such moves count.
+    `by_hand`: for moves that users ask for. Only for these do such moves count. Drains never do: their node comes back
+    empty.
     """
     since = now - REVERSE_COOLDOWNS * policy.cooldown_seconds
     return frozenset(
         (move.source, move.target)
         for move in moves
-        if left(move) and (by_hand or not move.by_hand) and (move.ended_at is None or move.ended_at > since)
+        if left(move)
+        and (by_hand or not move.by_hand)
+        and not move.taint
+        and (move.ended_at is None or move.ended_at > since)
     )
 
 
@@ -84,7 +88,7 @@ def rest(
     moves: Iterable[Move], policy: MovesPolicy, now: float, *, closed_namespaces: Mapping[str, str] | None = None
 ) -> Rest:
     """`closed_namespaces`: namespaces in which moves could lately not be created, and why."""
-    known = tuple(moves)
+    known = tuple(move for move in moves if not move.taint)
     resting = (
         _awaiting_approval(known, policy)
         | _often_unbegun(known, policy, now)

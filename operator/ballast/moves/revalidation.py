@@ -9,6 +9,7 @@ from functools import cached_property
 from ballast.model import Executor, Move, MovePhase, Objection, Phase, Policy, Reason, Refusal, Snapshot
 from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
+from ballast.moves.drain import DrainRules, destinations
 from ballast.moves.rest import rest
 from ballast.moves.rules import Rules
 from ballast.moves.score import projected
@@ -72,9 +73,27 @@ class _View:
 
     def objection(self, executor: Executor) -> Refusal | None:
         """Why it must not leave, wherever to."""
+        if self.move.taint:
+            return self._undrained(executor)
         target = self.move.target
         found = self._standing(executor) or self._ruling(executor, target, self._rules(self.tolerance_points))
         return Refusal(executor.key, *found, target) if found is not None else None
+
+    def _undrained(self, executor: Executor) -> Refusal | None:
+        """Why it must not leave its node although that is about to go. Metrics and gains don't matter."""
+        wrong = self._misdescribed(executor)
+        if wrong:
+            return Refusal(executor.key, Reason.MISDESCRIBED, wrong)
+        found = (
+            self._ungated(executor)
+            or next(self.candidates.drain_objections(executor), None)
+            or DrainRules(self.others, self.policy, self.now, self._ahead).objection(executor)
+        )
+        return None if found is None else Refusal(executor.key, *found, self.move.target)
+
+    def _ungated(self, executor: Executor) -> Objection | None:
+        ungated = self.others.ungated_namespaces.get(executor.namespace)
+        return None if ungated is None else (Reason.NOT_ENFORCED, f"its replacement would not be gated: {ungated}")
 
     def _standing(self, executor: Executor) -> Objection | None:
         """Why the executor, or any executor, must not move."""
@@ -84,10 +103,7 @@ class _View:
         wrong = self._misdescribed(executor)
         if wrong:
             return Reason.MISDESCRIBED, wrong
-        ungated = self.others.ungated_namespaces.get(executor.namespace)
-        if ungated is not None:
-            return Reason.NOT_ENFORCED, f"its replacement would not be gated: {ungated}"
-        return self.candidates.objection(executor)
+        return self._ungated(executor) or self.candidates.objection(executor)
 
     def _misdescribed(self, executor: Executor) -> str:
         """Which field of the move is wrong about its executor: the move would count for another node or topology."""
@@ -135,6 +151,8 @@ class _View:
 
     def destination(self, executor: Executor) -> Revalidation:
         """The move's own destination, else the next coldest that takes it and stays colder than the source."""
+        if self.move.taint:
+            return self._off_the_node(executor)
         refused = self.candidates.refusal(executor.key, self.move.target, ())
         if refused is None:
             return Revalidation()
@@ -147,6 +165,18 @@ class _View:
         gain = self.candidates.gain_objection(executor, self.move.target)
         why = gain[1] if gain is not None and gain[0] is refused else f"{self.move.target} can't take it"
         return Revalidation(Refusal(executor.key, refused, f"{why}, and no other cold node can", self.move.target))
+
+    def _off_the_node(self, executor: Executor) -> Revalidation:
+        """The move's own destination, else the best one; a drain goes on wherever there is room."""
+        found = destinations(self.candidates, self.others, self.policy, self.scores)
+        refused = found.takes(executor, self.move.target)
+        if refused is None:
+            return Revalidation()
+        best = found.best(executor, {})
+        if best is not None and best != self.move.source:
+            return Revalidation(destination=best)
+        words = f"{self.move.target} can't take it, and no other node can"
+        return Revalidation(Refusal(executor.key, refused, words, self.move.target))
 
     def _will_do(self, executor: Executor, name: str) -> bool:
         """Whether the next revalidation, too, would clear it; a replacement must go somewhere."""

@@ -26,6 +26,8 @@ class MoveReason(StrEnum):
     MEASURING = "Measuring"
     # Succeeded
     HELPED = "Helped"
+    DRAINED = "Drained"
+    """The replacement runs elsewhere than on the node that is about to go."""
     INCONCLUSIVE = "Inconclusive"
     NOT_JUDGED = "NotJudged"
     TARGET_SHRANK = "TargetShrank"
@@ -87,6 +89,8 @@ class Orders:
     """Whose budgets it counts against; empty: that of the node's pool."""
     by_hand: bool = False
     """No strategy suggested it: a user asks for it."""
+    taint: str = ""
+    """The taint for which its node is emptied; empty for every other move."""
     decided: MoveMetrics = field(default_factory=MoveMetrics)
     """Values at the time of the decision."""
     predicted: MoveMetrics = field(default_factory=MoveMetrics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ballast.model import Executor, Gap, Move, MovePhase, MovesPolicy, Objection, PlannedMove, Policy, Reason, Snapshot
 from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
+from ballast.moves.drain import DrainRules
 from ballast.moves.rest import Rest
 from ballast.moves.rules import Rules, Way, locality_loss
 from ballast.shedding.load import Suggestion
@@ -38,16 +39,34 @@ class Arbiter:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float) -> None:
         self._policy, self._resting, self._now = policy, resting, now
+        self._executors = {executor.uid: executor for executor in snapshot.executors}
+        self._drains = DrainRules(snapshot, policy, now)
         self._rules = Rules(
             policy, snapshot.moves, resting=resting, counts=ExecutorCounts.of(snapshot.executors), now=now
         )
 
     def ruling(self, move: PlannedMove) -> Objection | None:
         """Why it is refused; None: it is approved."""
-        objection = self.on_executor(move.namespace, move.uid) or self._rules.objection(_way(move))
+        objection = self._drain_ruling(move) if move.taint else self._level_ruling(move)
         if objection is None:
-            self._rules = self._rules.with_move(as_started(move, self._now))
+            started = as_started(move, self._now)
+            self._rules, self._drains = self._rules.with_move(started), self._drains.with_move(started)
         return objection
+
+    def _level_ruling(self, move: PlannedMove) -> Objection | None:
+        return self.on_executor(move.namespace, move.uid) or self._rules.objection(_way(move))
+
+    def _drain_ruling(self, move: PlannedMove) -> Objection | None:
+        """None of leveling's budgets, rests and gains: what stays on the node is killed."""
+        return self._drains.objection(self._executors[move.uid])
+
+    def on_drains(self) -> Objection | None:
+        """Why no executor may be drained now."""
+        return self._drains.of_pool()
+
+    def on_leaver(self, executor: Executor) -> Objection | None:
+        """Why this executor may not be drained now."""
+        return self._drains.objection(executor)
 
     def on_executor(self, namespace: str, uid: str) -> Objection | None:
         """Why no move of this executor is suggested again so soon, or next to the one that is under way."""
@@ -92,6 +111,7 @@ def as_started(move: PlannedMove, now: float) -> Move:
         phase=MovePhase.APPROVED,
         started_at=now,
         load_cores=move.load_cores,
+        taint=move.taint,
     )
 
 

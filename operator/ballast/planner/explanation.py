@@ -32,6 +32,7 @@ from ballast.model import (
 )
 from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
+from ballast.moves.drain import leavers
 from ballast.moves.eligibility import cause
 from ballast.moves.rest import Rest, rest
 from ballast.moves.rules import Rules, worth
@@ -106,6 +107,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         _past(found, snapshot),
         rest(snapshot.moves, policy.moves, now, closed_namespaces=snapshot.closed_namespaces),
     )
+    leaves = any(executor.uid == found.uid for executor, _ in leavers(snapshot, policy, now))
     rules = Rules(policy, snapshot.moves, resting=resting, counts=ExecutorCounts.of(snapshot.executors), now=now)
     return Explanation(
         executor=executor,
@@ -130,10 +132,14 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
             found,
             policy,
             decided=decided,
-            standing=standing(found, candidates=candidates, rules=rules, resting=resting),
+            standing=candidates.drain_objections(found)
+            if leaves
+            else standing(found, candidates=candidates, rules=rules, resting=resting),
         ),
         destination=destination,
-        alternatives=alternatives(found, snapshot, policy, candidates=candidates, rules=rules, scores=ahead),
+        alternatives=alternatives(
+            found, snapshot, policy, candidates=candidates, rules=None if leaves else rules, scores=ahead
+        ),
         neighbors=_neighbors(found, snapshot),
         past=past,
     )
@@ -183,6 +189,8 @@ def _verdict(executor: Executor, decided: Plan, mode: MovesMode) -> str:
         if move.uid == executor.uid:
             why = cause(slowness=move.slowness, pressure_ratio=move.pressure_ratio)
             moves = _MOVES.get(mode, "would move to {}").format(move.target)
+            if move.taint:
+                return f"{moves}: {move.source} is about to go ({move.taint})"
             return f"{moves}: the gap narrows by {move.gain:.1f} points; {why}"
     for placement in (*decided.placements, *decided.replacements):
         if placement.uid == executor.uid:
@@ -275,13 +283,13 @@ def alternatives(
     policy: Policy,
     *,
     candidates: Candidates,
-    rules: Rules,
+    rules: Rules | None,
     scores: Mapping[str, float],
 ) -> tuple[Alternative, ...]:
     """Its own node first, then those that could take it, the coldest first, then the others by name.
 
     None for an executor that does not run: it is placed, not moved. `candidates` and `rules`: of the same
-    snapshot. `scores`: projected scores by node, percent.
+    snapshot; no rules: its node is about to go. `scores`: projected scores by node, percent.
     """
     if executor.phase is not Phase.RUNNING:
         return ()
@@ -299,7 +307,8 @@ class _Alternatives:
     executor: Executor
     policy: Policy
     candidates: Candidates
-    rules: Rules
+    rules: Rules | None
+    """None: its node is about to go, so that it need gain nothing."""
     scores: Mapping[str, float]
 
     def of(self, node: Node) -> Alternative:
@@ -324,9 +333,12 @@ class _Alternatives:
         return max(0.0, self.scores[node] - points if here else self.scores[node] + points)
 
     def _objection(self, node: Node) -> Objection | None:
-        refused = self.candidates.refusal(self.executor.key, node.name, ())
+        asked = self.candidates.unfit if self.rules is None else self.candidates.refusal
+        refused = asked(self.executor.key, node.name, ())
         if refused is not None:
             return refused, self._words(refused, node)
+        if self.rules is None:
+            return None
         way = self.candidates.way(self.executor, node.name, self.scores)
         return (
             worth(way, self.policy.moves) or self.rules.of_precedent(way) or self.rules.of_node(node.name, gives=False)

@@ -22,7 +22,6 @@ from ballast.model import (
     Policy,
     Reason,
     Refusal,
-    Resources,
     Snapshot,
     Taint,
     Toleration,
@@ -30,7 +29,7 @@ from ballast.model import (
 )
 from ballast.moves.candidates import Candidates
 from ballast.moves.loads import Loads
-from ballast.moves.rest import Rest, left
+from ballast.moves.rest import left
 from ballast.moves.rules import weightless
 from ballast.moves.score import STARTING_SECONDS, astray, foreign, points_per_core
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
@@ -63,24 +62,17 @@ def level(
     *,
     scores: Mapping[str, float],
     loads: Loads,
-    reserved: Mapping[str, Resources],
-    unbound: Mapping[str, Resources],
-    sent: Mapping[str, str],
-    resting: Rest,
+    candidates: Candidates,
+    arbiter: Arbiter,
     now: float,
 ) -> Leveling:
-    """One pass of the shedding strategy; `scores` and `reserved` include what is arriving and leaving.
-
-    `unbound`: amounts by node that pods take which are not bound yet. `sent`: node by uid of executors that go there
-    and are on no node yet.
+    """One pass of the shedding strategy; `scores` and `candidates` include what is arriving and leaving.
 
     Without metrics the memory stays as it is: hits neither grow nor vanish.
     """
     idle = _idle(snapshot, policy, scores)
     if idle is not None:
         return Leveling((), (idle,), (), memory)
-    candidates = Candidates(snapshot, policy, loads, reserved=reserved, unbound=unbound, sent=sent, now=now)
-    arbiter = Arbiter(snapshot, policy, resting=resting, now=now)
     terms = ArbiterTerms(candidates, arbiter, policy.moves)
     at = _Moment(snapshot, policy, memory, scores, loads, candidates, arbiter, terms, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:

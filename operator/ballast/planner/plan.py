@@ -18,6 +18,7 @@ from ballast.model import (
     Pin,
     Placement,
     Plan,
+    PlannedMove,
     Policy,
     PoolView,
     Reason,
@@ -25,6 +26,7 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.moves.candidates import Candidates
 from ballast.moves.loads import Loads
 from ballast.moves.rest import Rest, rest
 from ballast.moves.score import Scores, measured, points_per_core, projected
@@ -34,6 +36,8 @@ from ballast.placement.room import expected, in_flight, nominated_while_gated
 from ballast.placement.scope import next_scopes
 from ballast.placement.shortage import short_of_room
 from ballast.placement.strategies import PlacementState, awaited_by_moves, headings
+from ballast.planner.arbiter import Arbiter
+from ballast.planner.draining import Draining, drain
 from ballast.planner.leveling import Leveling, TrafficState, level
 from ballast.planner.nominations import overdue_nominations, with_nominations
 from ballast.planner.release import (
@@ -168,7 +172,8 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     inputs = replace(inputs, reserved=_still_reserved(inputs, released))
     placed = _placed(inputs, released.place)
     placements = (*_unpinned(released), *placed.placements)
-    leveling = _leveled(inputs, placements, placed.state)
+    moves = _moves(inputs, placements, placed.state)
+    leveling, draining = moves.leveling, moves.draining
     remembering = replace(
         with_speeds(kept(leveling.memory, policy, placed.state), snapshot, policy, now=now),
         placements=remembered(snapshot, memory),
@@ -182,8 +187,8 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         replacements=stuck,
         overdue_nominations=overdue,
         displaced=displaced(memory, policy, snapshot),
-        moves=leveling.moves,
-        refusals=(*leveling.refusals, *_unplaced(placements)),
+        moves=(*draining.moves, *leveling.moves),
+        refusals=(*draining.refusals, *leveling.refusals, *_unplaced(placements)),
         pool=_pool(inputs, leveling),
         locality=_localities(inputs),
         paused=tuple(sorted(inputs.resting.paused)),
@@ -290,21 +295,64 @@ def _tied(
     ]
 
 
-def _leveled(inputs: _Inputs, placements: tuple[Placement, ...], state: PlacementState) -> Leveling:
-    """By what the nodes will hold once these are placed, and those of earlier passes are bound."""
-    sent = headings(inputs.snapshot, state.sent) | {p.uid: p.node for p in placements if p.node is not None}
-    return level(
-        inputs.snapshot,
-        inputs.policy,
-        inputs.memory,
-        scores=with_placed(inputs.projected, inputs.snapshot, inputs.policy, inputs.loads, placements),
-        loads=inputs.loads,
-        reserved=reservations(inputs.reserved, inputs.snapshot, placements),
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """The moves that a pass suggests, of drains and of leveling."""
+
+    draining: Draining
+    leveling: Leveling
+
+
+def _moves(inputs: _Inputs, placements: tuple[Placement, ...], state: PlacementState) -> _Moves:
+    """By what the nodes will hold once these are placed, and those of earlier passes are bound.
+
+    Nodes that are about to go are emptied first: their notice runs out. One arbiter rules on both.
+    """
+    snapshot, policy = inputs.snapshot, inputs.policy
+    scores = with_placed(inputs.projected, snapshot, policy, inputs.loads, placements)
+    reserved = reservations(inputs.reserved, snapshot, placements)
+    candidates = Candidates(
+        snapshot,
+        policy,
+        inputs.loads,
+        reserved=reserved,
         unbound=inputs.unbound,
-        sent=sent,
-        resting=inputs.resting,
+        sent=headings(snapshot, state.sent) | {p.uid: p.node for p in placements if p.node is not None},
         now=inputs.now,
     )
+    arbiter = Arbiter(snapshot, policy, resting=inputs.resting, now=inputs.now)
+    draining = drain(snapshot, policy, candidates=candidates, scores=scores, arbiter=arbiter, now=inputs.now)
+    if draining.moves:
+        scores, reserved = _with_drained(scores, reserved, draining.moves, candidates)
+        candidates = candidates.given(reserved=reserved, now=inputs.now)
+    leveling = level(
+        snapshot,
+        policy,
+        inputs.memory,
+        scores=scores,
+        loads=inputs.loads,
+        candidates=candidates,
+        arbiter=arbiter,
+        now=inputs.now,
+    )
+    return _Moves(draining, leveling)
+
+
+def _with_drained(
+    scores: Mapping[str, float],
+    reserved: Mapping[str, Resources],
+    moves: Iterable[PlannedMove],
+    candidates: Candidates,
+) -> tuple[dict[str, float], dict[str, Resources]]:
+    """Scores (percent) and amounts set aside by node, with what drains bring to their destinations."""
+    ahead, taken = dict(scores), dict(reserved)
+    for move in moves:
+        executor = candidates.executor(move.executor)
+        taken[move.target] = taken.get(move.target, Resources()).plus(executor.requests)
+        if move.scored:
+            ahead[move.source] = max(0.0, ahead[move.source] - candidates.points_on(executor, move.source))
+            ahead[move.target] += candidates.points_on(executor, move.target)
+    return ahead, taken
 
 
 def _pool(inputs: _Inputs, leveling: Leveling) -> PoolView:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ballast.model import (
+    LEAVING_TAINTS,
     ConditionReason,
     Executor,
     ExecutorUsage,
@@ -24,6 +25,7 @@ from ballast.model import (
     MovesMode,
     Node,
     NodeUsage,
+    Notice,
     Placement,
     Plan,
     Policy,
@@ -330,7 +332,8 @@ def _or_none(values: FloatArray) -> list[Any]:
     return listed
 
 
-_LEAVING = "DeletionCandidateOfClusterAutoscaler"
+_LEAVING = next(row for row in LEAVING_TAINTS if row.key == "ToBeDeletedByClusterAutoscaler")
+"""What announces that a node leaves or restarts."""
 
 
 class SnapshotReader:
@@ -339,6 +342,8 @@ class SnapshotReader:
     def __init__(self, cluster: Cluster, policy: Policy, topologies: tuple[Topology, ...], *, epoch: float) -> None:
         self._cluster, self._policy, self._epoch = cluster, policy, epoch
         self._topologies = topologies
+        row = next((row for row in policy.moves.drain.taints if row.key == _LEAVING.key), _LEAVING)
+        self._notice = Notice(row.key, row.why, row.notice_seconds, drains=row.drains)
         self._roster = Roster(cluster, epoch=epoch)
         fleet = cluster.fleet
         self.locations = fleet.locations(policy.levels)
@@ -380,7 +385,8 @@ class SnapshotReader:
                 requested=Resources(*requested[index]),
                 labels=self._labels[index],
                 ready=ready[index],
-                leaving=_LEAVING if warned[index] else "",
+                leaving=_LEAVING.why if warned[index] else "",
+                notice=self._notice if warned[index] else None,
                 speed=speed[index],
                 usage=usage,
             )

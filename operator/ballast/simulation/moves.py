@@ -269,6 +269,7 @@ def _orders(planned: PlannedMove, name: str, now: float) -> Orders:
         approved=True,
         decided=MoveMetrics(planned.hot_score, planned.cold_score),
         predicted=MoveMetrics(planned.hot_after, planned.cold_after),
+        taint=planned.taint,
     )
 
 

@@ -12,7 +12,7 @@ from ballast.cli.output import Format, plain
 from ballast.cli.plan import NothingOfThatNameError, chosen, plan_document, plan_report, planned
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
-from ballast.model import PlacementMode, Reason, Topology
+from ballast.model import CORDON, MetricsHealth, Notice, PlacementMode, Reason, Topology
 from tests.builders import NOW, a_move, a_node, an_executor, gated
 from tests.unit.cli.pools import a_situation, with_a_held_executor, with_a_proposed_move
 from tests.unit.cli.program import run
@@ -29,7 +29,7 @@ def lines(text: str) -> list[list[str]]:
 def test_a_move_is_told_from_to_with_its_prediction() -> None:
     text = " ".join(printed(a_situation()).split())
     (decided,) = a_situation().plan().moves
-    assert f"exec-1 hot -> cold 37.5 95 -> 76 10 -> 29 {decided.locality_delta_ratio:+.0%}" in text
+    assert f"exec-1 hot -> cold load 37.5 95 -> 76 10 -> 29 {decided.locality_delta_ratio:+.0%}" in text
 
 
 def test_a_topology_shows_what_placing_it_again_would_give() -> None:
@@ -188,3 +188,17 @@ def test_an_application_of_another_scheduler_is_left_out_and_named() -> None:
     document = plan_document(planned(enforcing))
     assert (document["topologies"], document["foreignSchedulers"]) == ([], {"volcano": len(foreign)})
     assert [each["cause"] for each in document["unplaced"]] == ["ForeignScheduler"]
+
+
+def test_a_drain_is_told_with_its_taint_and_needs_no_scores() -> None:
+    situation = a_situation()
+    leaves = Notice(CORDON, "it is cordoned", 300.0)
+    snapshot = situation.snapshot
+    nodes = tuple(replace(n, schedulable=False, notice=leaves) if n.name == "hot" else n for n in snapshot.nodes)
+    blind = replace(snapshot, nodes=nodes, metrics=MetricsHealth(available=False))
+    policy = replace(situation.policy, placement=replace(situation.policy.placement, mode=PlacementMode.ENFORCE))
+    drained = replace(situation, snapshot=blind, policy=policy)
+    move, *_ = drained.plan().moves
+    assert f"-> {move.target} unschedulable - - -" in " ".join(printed(drained).split())
+    told = plan_document(planned(drained))["moves"][0]
+    assert (told["taint"], told["scores"], told["predicted"]) == (CORDON, None, None)

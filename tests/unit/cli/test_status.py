@@ -77,7 +77,7 @@ def test_an_application_without_a_declaration_is_listed_too() -> None:
 
 def test_a_proposed_move_is_listed_with_the_way_to_approve_it() -> None:
     text = printed(with_a_proposed_move())
-    assert row(text, "team", "m1") == ["team", "m1", "m1", "hot", "cold", "Proposed", "1m30s"]
+    assert row(text, "team", "m1") == ["team", "m1", "m1", "hot", "cold", "load", "Proposed", "1m30s"]
     assert "kubectl ballast approve MOVE -n NAMESPACE" in text
 
 

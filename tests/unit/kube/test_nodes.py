@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ballast.kube.nodes import NodeReader, model_node
-from ballast.model import DEFAULT_LEVELS, Resources, Taint
+from ballast.model import CORDON, DEFAULT_LEVELS, LEAVING_TAINTS, LeavingTaint, Resources, Taint
+from ballast.model.leaving import with_rows
 from tests.unit.kube.builders import node
 
 
@@ -45,8 +46,52 @@ def test_a_node_is_located_level_by_level_and_a_missing_label_is_off() -> None:
 )
 def test_what_state_a_node_is_in(changes: dict[str, Any], ready: bool, schedulable: bool, leaving: bool) -> None:
     facts = NodeReader().read(node(**changes))
-    assert (facts.ready, facts.schedulable, bool(facts.leaving)) == (ready, schedulable, leaving)
-    assert model_node(facts, DEFAULT_LEVELS).open is (ready and schedulable and not leaving)
+    seen = model_node(facts, DEFAULT_LEVELS)
+    assert (facts.ready, facts.schedulable, bool(seen.leaving)) == (ready, schedulable, leaving)
+    assert seen.open is (ready and schedulable and not leaving)
+    assert (seen.notice is not None) is (leaving or not schedulable)
+
+
+def test_a_notice_names_its_taint_and_begins_when_the_taint_was_added() -> None:
+    spot = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule", "timeAdded": "1970-01-01T01:00:00Z"}
+    seen = model_node(NodeReader().read(node(taints=[spot])), DEFAULT_LEVELS).notice
+    assert seen is not None
+    assert (seen.taint, seen.since, seen.seconds) == (spot["key"], 3600.0, 120.0)
+    assert [seen.left_seconds(now) for now in (3500.0, 3630.0, 9999.0)] == [120.0, 90.0, 0.0]
+
+
+def test_the_cluster_autoscaler_writes_the_time_into_the_taint() -> None:
+    taint = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1786925486", "effect": "NoSchedule"}
+    seen = model_node(NodeReader().read(node(taints=[taint])), DEFAULT_LEVELS).notice
+    assert seen is not None
+    assert seen.since == 1786925486.0
+
+
+def test_of_several_notices_the_shortest_that_drains_counts() -> None:
+    taints = [
+        {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"},
+        {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"},
+        {"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"},
+    ]
+    facts = NodeReader().read(node(taints=taints, unschedulable=True))
+    seen = model_node(facts, DEFAULT_LEVELS).notice
+    assert seen is not None
+    assert seen.taint == "cloud.google.com/impending-node-termination"
+    alone = model_node(NodeReader().read(node(taints=taints[:1])), DEFAULT_LEVELS).notice
+    assert alone is not None
+    assert not alone.drains
+
+
+def test_a_policy_adds_taints_and_changes_known_ones() -> None:
+    own = LeavingTaint("example.com/retired", "it has the taint example.com/retired", 60.0)
+    table = with_rows(LEAVING_TAINTS, [own, LeavingTaint(CORDON, "it is cordoned", 10.0, drains=False)])
+    retired = {"key": "example.com/retired", "effect": "PreferNoSchedule"}
+    seen = model_node(NodeReader().read(node(taints=[retired])), DEFAULT_LEVELS, leaving=table)
+    assert (seen.leaving, seen.notice and seen.notice.drains) == (own.why, True)
+    cordoned = model_node(NodeReader().read(node(unschedulable=True)), DEFAULT_LEVELS, leaving=table)
+    assert (cordoned.leaving, cordoned.notice and cordoned.notice.drains, cordoned.open) == ("", False, False)
+    assert len({row.key for row in table}) == len(table)
+    assert all(row.source for row in LEAVING_TAINTS)
 
 
 def test_a_node_is_as_old_as_the_server_says() -> None:

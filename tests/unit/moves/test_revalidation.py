@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ballast.model import (
+    CORDON,
     Budget,
     ComponentLimit,
     ConditionReason,
@@ -22,6 +23,7 @@ from ballast.model import (
     MovesMode,
     MovesPolicy,
     Node,
+    Notice,
     Phase,
     PlacementMode,
     PlacementPolicy,
@@ -427,3 +429,36 @@ class TestReplacement:
 
     def test_one_that_has_not_been_recognised_is_not_judged(self) -> None:
         assert look(pool(), replace(MOVE, phase=MovePhase.ARRIVING)) == (None, None)
+
+
+# A drain: its node is about to go, and metrics, gains and leveling's budgets are no matter.
+
+LEAVES = Notice(CORDON, "it is cordoned", 300.0)
+DRAIN = replace(MOVE, taint=CORDON)
+EMPTIED = node("hot", schedulable=False, notice=LEAVES)
+BLIND = MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE)
+
+
+def test_a_drain_goes_on_without_metrics() -> None:
+    assert look(pool(*EMPTIED, moves=(DRAIN,), metrics=BLIND), DRAIN) == (None, None)
+
+
+def test_a_drain_ends_where_its_node_stays_after_all() -> None:
+    reason, words = why(pool(moves=(DRAIN,)), DRAIN)
+    assert (reason, words) == (Reason.NODE_STAYS, "hot has no taint any more by which it is about to go")
+
+
+def test_a_drain_goes_elsewhere_once_its_destination_is_about_to_go_too() -> None:
+    both = tuple(replace(n, schedulable=False, notice=LEAVES) if n.name in ("hot", "cold") else n for n in NODES)
+    assert look(pool(*both, moves=(DRAIN,), metrics=BLIND), DRAIN) == (None, "mild")
+
+
+def test_a_drain_without_a_destination_is_refused_with_the_reason() -> None:
+    shut = tuple(replace(n, schedulable=False, notice=LEAVES) for n in NODES)
+    reason, words = why(pool(*shut, moves=(DRAIN,)), DRAIN)
+    assert (reason, words) == (Reason.NODE_UNAVAILABLE, "cold can't take it, and no other node can")
+
+
+def test_a_drain_of_an_executor_that_is_elsewhere_is_refused() -> None:
+    moved = replace(MOVER, node="mild")
+    assert why(pool(*EMPTIED, mover=moved, moves=(DRAIN,)), DRAIN)[0] is Reason.MISDESCRIBED

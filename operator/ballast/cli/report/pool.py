@@ -167,7 +167,7 @@ def open_moves(snapshot: Snapshot, namespace: str | None = None) -> list[Move]:
 
 def move_table(moves: list[Move], now: float, naming: Naming) -> Table:
     return table(
-        ["namespace", "move", "executor", "from", "to", "phase", "helped", "age"],
+        ["namespace", "move", "executor", "from", "to", "why", "phase", "helped", "age"],
         [
             [
                 move.namespace,
@@ -175,6 +175,7 @@ def move_table(moves: list[Move], now: float, naming: Naming) -> Table:
                 move.executor_name.rsplit("/", 1)[-1],
                 naming.short(move.source),
                 naming.short(move.target),
+                cause(move.taint, by_hand=move.by_hand),
                 move.phase.value,
                 {None: "", True: "yes", False: "no"}[move.helped],
                 duration(now - move.started_at),
@@ -182,8 +183,13 @@ def move_table(moves: list[Move], now: float, naming: Naming) -> Table:
             for move in moves
         ],
         right=["age"],
-        cut=["namespace", "move", "executor", "from", "to"],
+        cut=["namespace", "move", "executor", "from", "to", "why"],
     )
+
+
+def cause(taint: str, *, by_hand: bool = False) -> str:
+    """Of a move, in a word or two: of a taint's key only the name, since its prefix is long."""
+    return taint.rpartition("/")[2] or ("by hand" if by_hand else "load")
 
 
 def move_document(move: Move) -> dict[str, Any]:
@@ -195,6 +201,7 @@ def move_document(move: Move) -> dict[str, Any]:
         "executor": move.executor_name.rsplit("/", 1)[-1],
         "from": move.source,
         "to": move.target,
+        "taint": move.taint or None,
         "phase": move.phase.value,
         "started": instant(move.started_at),
         "ended": instant(move.ended_at),
