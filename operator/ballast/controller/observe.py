@@ -48,6 +48,7 @@ from ballast.model import (
     NodeUsage,
     Phase,
     Policy,
+    Resources,
     Snapshot,
     Topology,
 )
@@ -197,6 +198,7 @@ class _Pass:
         self._lists, self._policy, self._pool, self._now = lists, policy, pool, now
         self._membership, self._clock, self._metrics = membership, clock, metrics
         self._requested = Requested(lists.others.requested)
+        self._preemptible = self._preemptible_by(self._least_priority())
         self._with_more: dict[tuple[int, object, object], Constraints] = {}
         self._anti_affinity = AntiAffinity(lists.pods, lists.others.keeping_away, lists.nodes, lists.namespaces)
         self._ends: dict[str, list[Pod]] = defaultdict(list)
@@ -300,11 +302,34 @@ class _Pass:
                 facts,
                 self._policy.levels,
                 requested=self._requested.on(facts.name),
+                preemptible=self._preemptible.get(facts.name),
                 usage=self._metrics.nodes.get(facts.name),
                 leaving=self._policy.moves.drain.taints,
             )
             for facts in sorted(chosen, key=lambda facts: facts.name)
         )
+
+    def _least_priority(self) -> int | None:
+        """Of the policy's gated executors, which may preempt pods of lower priority; None where one may not."""
+        about = self._pool.namespaces(self._lists.namespaces)
+        gated = [pod for pod in self._lists.pods if pod.executor and pod.held and pod.namespace in about]
+        if not gated or not all(pod.preempts for pod in gated):
+            return None
+        return min(pod.priority for pod in gated)
+
+    def _preemptible_by(self, priority: int | None) -> Mapping[str, Resources]:
+        """By node, what pods of a lower priority request there."""
+        if priority is None:
+            return {}
+        found: dict[str, Resources] = defaultdict(Resources)
+        for node, by_priority in self._lists.others.by_priority.items():
+            for each, requests in by_priority.items():
+                if each < priority:
+                    found[node] = found[node].plus(requests)
+        for pod in self._lists.pods:
+            if pod.node is not None and pod.is_preempted_by(priority):
+                found[pod.node] = found[pod.node].plus(pod.requests)
+        return found
 
     def has_executors(self, topology: SparkTopology) -> bool:
         """Also where others have them that its selectors match."""

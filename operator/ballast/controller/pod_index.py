@@ -35,6 +35,8 @@ class OtherPods:
 
     requested: Mapping[str, Resources] = field(default_factory=dict)
     """Sums of requests, by node."""
+    by_priority: Mapping[str, Mapping[int, Resources]] = field(default_factory=dict)
+    """The same by priority, of those that are not leaving."""
     by_namespace: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
     """The pods themselves, of the namespaces that were asked for."""
     keeping_away: Mapping[tuple[str, AntiAffinityTerm], frozenset[str]] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class PodIndex:
         self._others: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._on_node: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._sums: dict[str, Resources] = {}
+        self._by_priority: dict[str, Mapping[int, Resources]] = {}
         self._stale_sums: set[str] = set()
         self._keeping_away: dict[tuple[str, AntiAffinityTerm], Counter[str]] = defaultdict(Counter)
         """How many of `_others` on each node keep other pods away, by their namespace and term."""
@@ -99,7 +102,7 @@ class PodIndex:
         self._stale_sums.clear()
         by_namespace = {name: tuple(self._others[name].values()) for name in namespaces if name in self._others}
         keeping_away = {key: frozenset(nodes) for key, nodes in self._keeping_away.items()}
-        return OtherPods(dict(self._sums), by_namespace, keeping_away)
+        return OtherPods(dict(self._sums), dict(self._by_priority), by_namespace, keeping_away)
 
     def slim(self, pod: Pod) -> Pod:
         """The pod, with labels and affinity that it shares with others of its template: there may be 100 000 pods.
@@ -212,11 +215,15 @@ class PodIndex:
         pods = self._on_node.get(node)
         if not pods:
             self._sums.pop(node, None)
+            self._by_priority.pop(node, None)
             return
-        requested = Requested()
+        requested, by_priority = Requested(), defaultdict[int, Requested](Requested)
         for pod in pods.values():
             requested.add(pod)
+            if not pod.leaving:
+                by_priority[pod.priority].add(pod)
         self._sums[node] = requested.on(node)
+        self._by_priority[node] = {priority: found.on(node) for priority, found in by_priority.items()}
 
 
 def _demands(pod: Pod) -> Iterator[Constraints | Mapping[str, Any]]:

@@ -103,7 +103,7 @@ class Reconciler:
         self._requests = MetricsRequests(monotonic, patience_seconds)
         self._release_promised = release_promised
         self._gates, self._failures, self._ungated = GateClock(), Failures(), Ungated()
-        self._gate_missing: frozenset[str] = frozenset()
+        self._gate_missing: tuple[str, ...] = ()
         """Executors (`namespace/pod`) that came without the gate, as of this reconcile."""
         self._move_reader, self._topology_turns = MoveReader(), TopologyTurns()
         self._deleted_moves = DeletedMoves()
@@ -196,8 +196,8 @@ class Reconciler:
         self._parts.movers.keep(moves, gated=gated)
         topologies = {key_of(read.resource) for read in objects.topologies}
         lists = objects.lists
-        found = self._ungated.look(lists.pods, lists.namespaces, gates=self._parts.switch.gates, now=now)
-        self._gate_missing = frozenset(found)
+        gates = self._parts.switch.gates
+        self._gate_missing = self._ungated.look(lists.pods, lists.namespaces, gates=gates, now=now)
         self._parts.released.keep({pod.uid for pod in lists.pods})
         self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses)
         self._seen, self._failed, self.release_at = set(), {}, None

@@ -87,7 +87,7 @@ class ExecutorReader:
             exit_code=_exit_code(state),
             pinned_at=pinned_at,
             by_other_pods=_by_other_pods(spec),
-            placed=any(_written(metadata)),
+            placed=any(at is not None for _, at in _written(metadata)),
             soft_spread_keys=_soft_spread_keys(spec),
             owner_uid=_owning_pod(metadata),
         )

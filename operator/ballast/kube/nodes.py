@@ -117,16 +117,21 @@ def model_node(
     levels: Levels,
     *,
     requested: Resources | None = None,
+    preemptible: Resources | None = None,
     usage: NodeUsage | None = None,
     leaving: Iterable[LeavingTaint] = LEAVING_TAINTS,
 ) -> Node:
-    """The planner's view of a node; `requested`: of every pod bound to it; `leaving`: what announces that it goes."""
+    """The planner's view of a node; `requested`: of every pod bound to it, `preemptible`: of those of low priority.
+
+    `leaving`: what announces that it goes.
+    """
     found = leaving_notice(facts, leaving)
     return Node(
         name=facts.name,
         location=facts.location(levels),
         allocatable=facts.allocatable,
         requested=requested if requested is not None else Resources(),
+        preemptible=preemptible,
         labels=facts.labels,
         taints=facts.taints,
         ready=facts.ready,

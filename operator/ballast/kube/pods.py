@@ -92,6 +92,8 @@ class Pod:
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims it mounts; read like the constraints."""
     priority: int = 0
+    preempts: bool = True
+    """False: by its preemptionPolicy, kube-scheduler preempts no pod for it."""
     anti_affinity: tuple[AntiAffinityTerm, ...] = ()
     """Its required terms."""
     held: Held | None = None
@@ -127,6 +129,11 @@ class Pod:
         if self.nomination is None or not self.waits_for_a_node or (self.executor and self.nomination.ours):
             return None
         return self.nomination.node
+
+    def is_preempted_by(self, priority: int) -> bool:
+        """Whether kube-scheduler may preempt it for a pod of this priority. Spark's own pods are spared."""
+        bound = self.node is not None and not (self.leaving or self.ended)
+        return bound and self.priority < priority and not (self.executor or self.is_driver)
 
     @property
     def keeps_away_by(self) -> tuple[AntiAffinityTerm, ...]:
@@ -246,6 +253,7 @@ class PodReader:
             constraints=_MOUNTING if crowded else self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=() if crowded else claims,
             priority=spec.get("priority") or 0,
+            preempts=spec.get("preemptionPolicy") != "Never",
             anti_affinity=self._anti_affinity.read(metadata["namespace"], spec),
             held=_held(pod, gates),
             nomination=_nomination(pod),

@@ -39,6 +39,8 @@ class Node:
     requested: Resources = field(default_factory=Resources)
     """Requests of every pod bound to it, ours and foreign, terminating ones included, and of pods for which
     kube-scheduler keeps its room."""
+    preemptible: Resources | None = None
+    """Of `requested`, what pods ask for that every gated executor may preempt; None where there are no such pods."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     ready: bool = True
@@ -219,7 +221,7 @@ class Snapshot:
     """Namespaces in which no move is suggested: it could lately not be created, or they are ungated; and why."""
     ungated_namespaces: Mapping[str, str] = field(default_factory=dict)
     """Those in which executors are not gated for now although they opted in, and why."""
-    gate_missing: frozenset[str] = frozenset()
+    gate_missing: tuple[str, ...] = ()
     """Executors (`namespace/pod`) that opted in and came without the gate, as far as the operator saw them come."""
     released_as_is: Mapping[str, Reason] = field(default_factory=dict)
     """Why executors were released without a decided place, by uid, as far as the operator remembers."""

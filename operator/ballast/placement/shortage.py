@@ -18,6 +18,8 @@ from ballast.placement.admission import Admission
 from ballast.placement.node_locations import node_locations
 from ballast.placement.room import Room, by_shape, fits, kinds, take_off
 
+_NOTHING = Resources()
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -164,12 +166,15 @@ def short_of_room(
 ) -> tuple[bool, ...]:
     """For each set, taken in this order, whether the pool lacks room for some of it.
 
-    Executors that are leaving count as gone. Each node is filled before the next one is used, so that what is left is
-    as useful as can be. `reserved`, `unbound`: as in `room`.
+    Executors that are leaving count as gone, and so do pods that executors may preempt. Each node is filled before the
+    next one is used, so that what is left is as useful as can be. `reserved`, `unbound`: as in `room`.
     """
     sets = list(sets)
     places = node_locations(snapshot.nodes, levels)
     space, admission = Room(places, kinds(e.requests for members in sets for e in members)), Admission(places.nodes)
+    take_off(
+        space, places, {node.name: _NOTHING.minus(node.preemptible) for node in snapshot.nodes if node.preemptible}
+    )
     take_off(space, places, reserved)
     take_off(space, places, unbound)
     for executor in snapshot.executors:

@@ -31,7 +31,8 @@ from ballast.moves.loads import Loads
 from ballast.moves.rest import Rest, rest
 from ballast.moves.score import Scores, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
-from ballast.placement.placing import Placed, place
+from ballast.placement.placing import Placed
+from ballast.placement.preemption import place_preempting
 from ballast.placement.room import expected, in_flight, nominated_while_gated
 from ballast.placement.scope import next_scopes
 from ballast.placement.shortage import short_of_room
@@ -250,7 +251,7 @@ def _as_it_is(executor: Executor, reason: Reason) -> Placement:
 
 def _placed(inputs: _Inputs, gated: Sequence[Executor]) -> Placed:
     measured = inputs.measured.by_node
-    found = place(
+    found = place_preempting(
         inputs.snapshot,
         inputs.policy,
         inputs.memory,

@@ -45,6 +45,7 @@ def unplaced(snapshot: Snapshot, policy: Policy, decided: Plan) -> tuple[Unplace
         policy,
         {each.uid: each for each in decided.placements},
         {each.uid: each for each in decided.holds},
+        frozenset(snapshot.gate_missing),
     )
     found = ((each, table.cause(each)) for each in snapshot.executors if each.enforced)
     return tuple(
@@ -62,6 +63,7 @@ class _Table:
     placements: Mapping[str, Placement]
     """By uid, as the holds."""
     holds: Mapping[str, Hold]
+    gate_missing: frozenset[str]
 
     def cause(self, executor: Executor) -> _Why | None:
         if stands_aside(executor, self.policy.placement) is Reason.FOREIGN_SCHEDULER:
@@ -108,10 +110,11 @@ class _Table:
         refused = self.snapshot.ungated_namespaces.get(executor.namespace)
         if refused is not None:
             return Cause.RELEASE_REFUSED, f"its namespace is not gated for now: {refused}"
-        if executor.key in self.snapshot.gate_missing:
+        if executor.key in self.gate_missing:
             return Cause.GATE_MISSING, (
-                "it came without Ballast's gate: a mutating webhook may drop gates (kubectl get "
-                "mutatingwebhookconfigurations), or the chart's gate is missing (kubectl ballast doctor)"
+                "it came without Ballast's gate: a mutating webhook drops gates, or adds the label that opts in after "
+                "the gate's policy was asked (kubectl get mutatingwebhookconfigurations), or the chart's gate is "
+                "missing (kubectl ballast doctor)"
             )
         return Cause.NOT_GATED, (
             "no gate of Ballast was seen in it: it ran before it opted in or before the operator did, or was released "

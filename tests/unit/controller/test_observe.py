@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from ballast.controller.ends import Rates, declared
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe
+from ballast.controller.pod_index import PodIndex
 from ballast.controller.topology_findings import spec_findings
 from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.nodes import NodeReader
@@ -63,13 +65,18 @@ def look(
     volumes: Volumes | None = None,
     failed: tuple[Failure, ...] = (),
     now: float = CREATED_AT + 100,
+    others: Sequence[dict[str, Any]] = (),
     **more: Any,
 ) -> Observation:
+    """`others`: pods that a watch sums up."""
     reader, node_reader = PodReader(), NodeReader()
     read = [reader.read(pod) for pod in pods]
     facts = [node_reader.read(each) for each in (NODES if nodes is None else nodes)]
+    index = PodIndex(notify=lambda: None, gated=lambda: None, failed=lambda _: None)
+    for each in others:
+        index.changed(None, reader.read(each))
     return observe(
-        Lists(read, facts, NAMESPACES, volumes or Volumes()),
+        Lists(read, facts, NAMESPACES, volumes or Volumes(), index.others(())),
         Policy("streaming"),
         pool=pool or Pool(),
         topologies=topologies or [],
@@ -608,3 +615,28 @@ def test_of_one_reason_a_topology_has_ten_findings() -> None:
     missing = [{"name": f"x{n}", "external": {"selector": {"matchLabels": {"app": "none"}}}} for n in range(30)]
     found = look(topologies=[topology(components=[{"name": "ingest"}, *missing])]).findings
     assert [each.reason for each in found] == ["ExternalNotFound"] * 10
+
+
+BALLOON: dict[str, Any] = {"containers": [{"name": "pause", "resources": {"requests": {"cpu": "2"}}}], "priority": -10}
+
+
+@pytest.mark.parametrize(
+    ("executors", "cores"),
+    [
+        ([{"priority": 0}], 2.0),
+        ([{"priority": 0}, {"priority": -10}], None),
+        ([{"priority": 0, "preemptionPolicy": "Never"}], None),
+        ([], None),
+    ],
+)
+@pytest.mark.parametrize("watched", [True, False])
+def test_pods_that_every_gated_executor_may_preempt_are_room_of_second_choice(
+    executors: list[dict[str, Any]], cores: float | None, watched: bool
+) -> None:
+    """As kube-scheduler goes by spec.priority. The watch keeps sums of such pods, a list the pods themselves."""
+    balloon = pod("balloon", node="node-1", **BALLOON)
+    waiting = [executor(n, gates=[GATE], **more) for n, more in enumerate(executors)]
+    seen = look(*waiting, *([] if watched else [balloon]), others=[balloon] if watched else [])
+    found = {each.name: each.preemptible for each in seen.snapshot.nodes}
+    assert found == {"node-1": found["node-1"], "node-2": None}
+    assert (found["node-1"].cpu_cores if found["node-1"] else None) == cores

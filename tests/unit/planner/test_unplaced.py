@@ -72,7 +72,7 @@ PENDING: dict[str, Any] = {"phase": Phase.PENDING, "node": None, "running_since"
         (gated("e-1", since=NOW - 60.0), {}, Cause.OVERDUE, "its release is refused (see its Events)"),
         (gated("e-1", requests=replace(a_node("a").allocatable, cpu_cores=64.0)), {}, Cause.NO_ROOM, "PoolFull"),
         (an_executor("e-1", **PENDING, **PINNED, unschedulable_since=NOW - 5), {}, Cause.NO_ROOM, "finds no node"),
-        (an_executor("e-1", node="a"), {"gate_missing": frozenset({"team/e-1"})}, Cause.GATE_MISSING, "webhook"),
+        (an_executor("e-1", node="a"), {"gate_missing": ("team/e-1",)}, Cause.GATE_MISSING, "webhook"),
         (
             an_executor("e-1", node="a"),
             {"released_as_is": {"uid-e-1": Reason.GATE_TIMEOUT}},
