@@ -229,6 +229,11 @@ def test_a_drain_takes_one_replica_at_a_time_and_none_that_is_not_ready_blocks_i
     assert render({"podDisruptionBudget": {"enabled": False}}).of("PodDisruptionBudget") == []
 
 
+def test_no_replica_may_run_by_the_charts_own_value(render: Renderer) -> None:
+    """Scaled to zero by kubectl, the next upgrade of Helm 4 would start the operator again."""
+    assert render({"replicas": 0}).deployment["spec"]["replicas"] == 0
+
+
 def test_replicas_are_spread_where_that_is_possible(defaults: Manifests, render: Renderer) -> None:
     spread = defaults.pod("Deployment")["spec"]["topologySpreadConstraints"]
     assert {each["topologyKey"] for each in spread} == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
