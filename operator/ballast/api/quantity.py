@@ -127,3 +127,13 @@ def _number(text: str) -> str:
 def _within_range(value: Fraction) -> Fraction:
     magnitude = min(Fraction(math.ceil(abs(value) * _NANO), _NANO), _LARGEST)
     return -magnitude if value < 0 else magnitude
+
+
+def plain_quantity(thousandths: int, *, binary: bool) -> str:
+    """An amount as people write it: `64Mi` where it is `binary`, `4`, or `334m` where it is no whole number."""
+    whole, rest = divmod(thousandths, 1000)
+    if rest:
+        return f"{thousandths}m"
+    units = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki") if binary and whole else ()
+    unit = next((unit for unit in units if whole % int(_SUFFIXES[unit]) == 0), "")
+    return f"{whole // int(_SUFFIXES[unit])}{unit}"

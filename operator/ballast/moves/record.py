@@ -14,7 +14,7 @@ from typing import Any
 
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
 from ballast.api.move import MOST_REQUESTS, ExecutorMove, MoveSpec, MoveStatus
-from ballast.api.quantity import Quantity
+from ballast.api.quantity import Quantity, plain_quantity
 from ballast.model import CORDON, Move, MovePhase, Reason, Resources
 from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Orders, Replacement, Subject, Timings
 
@@ -221,10 +221,15 @@ def _requests(raw: JSON | None) -> Resources | None:
 
 
 def _written_requests(asked: Resources) -> dict[str, str]:
-    """In thousandths, as kube-scheduler counts CPU."""
     amounts = {"cpu": asked.cpu_cores, "memory": asked.memory_bytes, **dict(asked.extended)}
-    thousandths = {name: ceil(round(amount * 1000, 3)) for name, amount in amounts.items()}
-    return {name: f"{count}m" for name, count in list(thousandths.items())[:MOST_REQUESTS]}
+    return {name: _amount(name, amount) for name, amount in list(amounts.items())[:MOST_REQUESTS]}
+
+
+def _amount(name: str, amount: float) -> str:
+    """In thousandths at most, as kube-scheduler counts CPU; bytes in whole ones."""
+    thousandths = ceil(round(amount * 1000, 3))
+    of_bytes = name in ("memory", "ephemeral-storage") or name.startswith("hugepages-")
+    return plain_quantity(ceil(thousandths / 1000) * 1000 if of_bytes else thousandths, binary=of_bytes)
 
 
 def _replacement(raw: JSON | None) -> Replacement | None:

@@ -113,7 +113,23 @@ def test_so_many_kinds_of_requests_are_noted_that_the_schema_takes_them() -> Non
     subject = replace(leaving().subject, requests=asked)
     written = status(leaving(subject=subject), stored(), NOW)["subject"]["requests"]
     assert len(written) == 20
-    assert (written["cpu"], written["memory"], written["example.com/10"]) == ("334m", "1000m", "1000m")
+    assert (written["cpu"], written["memory"], written["example.com/10"]) == ("334m", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "written"),
+    [
+        (2.0, 64 * 2.0**20, {"cpu": 2, "memory": "64Mi"}),
+        (0.25, 1408 * 2.0**20, {"cpu": "250m", "memory": "1408Mi"}),
+        (1.5, 4 * 2.0**30, {"cpu": "1500m", "memory": "4Gi"}),
+        (0.0, 1e9, {"cpu": 0, "memory": 1000000000}),
+        (1.0, 1.5, {"cpu": 1, "memory": 2}),
+    ],
+)
+def test_requests_are_written_as_people_write_them(cores: float, memory: float, written: dict[str, str | int]) -> None:
+    subject = replace(leaving().subject, requests=Resources(cores, memory, 1.0))
+    found = status(leaving(subject=subject), stored(), NOW)["subject"]["requests"]
+    assert found == written
 
 
 def test_a_long_message_is_cut_to_what_the_schema_takes() -> None:
