@@ -162,6 +162,7 @@ def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) ->
         newcomers,
         planned,
         strangers,
+        unmeasured,
     )
     from ballast.spark.session import session  # noqa: PLC0415 -- as above
     from ballast.spark.source.moment import as_rfc3339  # noqa: PLC0415 -- as above
@@ -178,6 +179,8 @@ def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) ->
             for each in collected(spark, store, origin, stretch):
                 done.append(each)
                 bar.console.print(str(each), soft_wrap=True)
+        for sentence in unmeasured(done):
+            bar.console.print(sentence, soft_wrap=True)
         left_out = strangers(origin, stretches) if stretches else []
         if left_out:
             bar.console.print(

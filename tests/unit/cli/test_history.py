@@ -4,6 +4,7 @@ import pytest
 
 from ballast.errors import BallastError
 from ballast.spark import session
+from ballast.spark.history import Day, Done, unmeasured
 from tests.unit.cli.program import run
 from tests.unit.spark.faults import Answer, failure, matrix, serving
 
@@ -101,3 +102,17 @@ def test_spark_is_started_once_prometheus_has_answered(monkeypatch: pytest.Monke
         told = run("history", "--prometheus", server.url, "--master", "local[1]")
     assert told.err == "Error: ballast history starts Spark on local[1]\n"
     assert [asked.path for asked in server.asked] == ["/api/v1/query_range"]
+
+
+def test_37_signals_without_any_value_are_named() -> None:
+    day = Day.parse("2026-11-18", field="--from")
+    nodes = frozenset({"nodeCpu", "nodeMemory"})
+    done = [
+        Done(day, "streaming", rows=9, empty=nodes | {"nodePressure"}),
+        Done(day.plus(1), "streaming", rows=9, empty=nodes),
+        Done(day, "whole", rows=9),
+        Done(day, "without-rows", empty=frozenset()),
+        Done(day, None),
+    ]
+    (told,) = unmeasured(done)
+    assert told.startswith("pool streaming: no values of nodeCpu, nodeMemory: --preset names")

@@ -10,6 +10,7 @@ from ballast.spark.history.collect import (
     newcomers,
     planned,
     strangers,
+    unmeasured,
 )
 from ballast.spark.history.schema import Day
 from ballast.spark.history.store import Part, Store, Written
@@ -28,4 +29,5 @@ __all__ = [
     "newcomers",
     "planned",
     "strangers",
+    "unmeasured",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from ballast.errors import InvalidField
 from ballast.prometheus import Preset
 from ballast.spark.errors import HistoryError, SourceError
 from ballast.spark.history.schema import SORT, Day, Metadata, Stretch, missing, stretches
-from ballast.spark.history.signal import Subject, addresses, combined, foreign, signals
+from ballast.spark.history.signal import USAGE, Subject, addresses, combined, foreign, signals
 from ballast.spark.history.store import Part, Store, Written
 from ballast.spark.source.api import PATIENCE, Api
 from ballast.spark.source.moment import Grid, as_rfc3339
@@ -239,6 +240,8 @@ class Done:
     files: Mapping[str, Written] = field(default_factory=dict)
     """By name; none without metrics."""
     rows: int = 0
+    empty: frozenset[str] = field(default=frozenset(), compare=False)
+    """Signals of usage that have no row, where others have: another preset may read them."""
 
     @property
     def written(self) -> Written:
@@ -304,14 +307,20 @@ def collected(spark: SparkSession, store: Store, origin: Origin, stretch: Stretc
     """
     metadata = Metadata(stretch.through_ms, origin.step_ms, origin.window_ms)
     with collecting(spark, origin, stretch) as rows:
-        counts = {row["pool"]: row["count"] for row in rows.groupBy("pool").count().collect()}
+        found = [(row["pool"], row["signal"], row["count"]) for row in rows.groupBy("pool", "signal").count().collect()]
+        counts: Counter[str] = Counter()
+        for pool, _, count in found:
+            counts[pool] += count
         pools = counts.keys() | (origin.pools.keys() or store.pools(stretch.day))
         for pool in sorted(pools):
             files: Mapping[str, Written] = {}
             if pool in counts:
                 own = rows.where(rows["pool"] == pool)
                 files = store.write(own, Part(stretch.day, pool), metadata, count=counts[pool])
-            yield Done(stretch.day, pool, files, counts.get(pool, 0))
+            empty = (
+                USAGE - {signal for own_pool, signal, _ in found if own_pool == pool} if pool in counts else frozenset()
+            )
+            yield Done(stretch.day, pool, files, counts[pool], empty)
         if not pools:
             yield Done(stretch.day, None)
 
@@ -331,6 +340,20 @@ def strangers(origin: Origin, stretches: Sequence[Stretch]) -> list[str]:
             }
         )
     return []
+
+
+def unmeasured(done: Sequence[Done]) -> Iterator[str]:
+    """Which signals of usage no collected day of a pool has, although it has others: one sentence a pool."""
+    empty: dict[str, list[frozenset[str]]] = defaultdict(list)
+    for each in done:
+        if each.pool is not None and each.rows:
+            empty[each.pool].append(each.empty)
+    for pool, days in sorted(empty.items()):
+        if signals_of_none := frozenset.intersection(*days):
+            yield (
+                f"pool {pool}: no values of {', '.join(sorted(signals_of_none))}: --preset names how Prometheus is set "
+                "up, and with it the jobs whose series are read"
+            )
 
 
 def checked_once(done: list[Done]) -> None:

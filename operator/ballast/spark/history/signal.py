@@ -37,6 +37,10 @@ _USAGE = {
 }
 
 
+USAGE = frozenset(_USAGE)
+"""Names of the signals of what nodes and executors use."""
+
+
 class Subject(StrEnum):
     """Which columns say whose figure a row holds."""
 
