@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from ballast.cli.main import end
 from ballast.cli.output import AS_TEXT, Output, TextOption, show, write
 from ballast.cli.source import SYSTEM_NAMESPACE, PrometheusOption, SystemOption
 from ballast.errors import BallastError, InvalidField
-from ballast.files import text_of
+from ballast.files import documents, text_of
 
 if TYPE_CHECKING:
     from ballast.doctor.catalog import Finding
@@ -129,7 +130,25 @@ def _submissions(conf: str | None, command: str | None, filename: str | None) ->
         from ballast.doctor.resources import from_documents  # noqa: PLC0415 -- as above
 
         found += from_documents(_text("--filename", filename), filename)
-    return found
+    from ballast.doctor.pod_template import with_pod_template  # noqa: PLC0415 -- as above
+
+    given_files = [Path(name).parent for name in (conf, command, filename) if name and _is_file(name)]
+    return [with_pod_template(each, partial(_pod_template, given_files)) for each in found]
+
+
+def _pod_template(folders: Sequence[Path], name: str) -> object | None:
+    """None if it can't be read here, or is none: it may be in the image of the pod that submits.
+
+    `folders`: of the files that were given, in which it may be as well.
+    """
+    path = name.removeprefix("file://")
+    if "://" in path:
+        return None
+    for place in (Path(path), *(folder / path for folder in folders)):
+        if _is_file(str(place)):
+            found = documents(place, option="spark.kubernetes.executor.podTemplateFile", remedy="name a pod template")
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def _properties_file(name: str) -> Mapping[str, str] | None:

@@ -24,12 +24,20 @@ _TAKE_ONE = {"gosu", "su-exec", "flock", "chroot", "taskset", "chrt", "runuser",
 """So do these, behind one other argument."""
 _ELSEWHERE = {"ssh", "srun", "mpirun", "nsenter", "watch", "tmux", "screen", "script"}
 """They run their last arguments, behind options and names that are not told apart."""
+_CONTAINERS = ("docker", "podman", "nerdctl", "crictl", "docker-compose", "podman-compose")
 _BY_SUBCOMMAND = {
     **dict.fromkeys(("kubectl", "oc", "k3s", "microk8s", "minikube"), ("exec", "run", "debug")),
-    **dict.fromkeys(("docker", "podman", "nerdctl", "crictl", "docker-compose", "podman-compose"), ("exec", "run")),
+    **dict.fromkeys(_CONTAINERS, ("exec", "run")),
     **dict.fromkeys(("poetry", "uv", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"), ("run",)),
 }
 """They run commands by these of their subcommands alone."""
+_ENTRYPOINT = "--entrypoint"
+_FLAGS = re.compile(
+    r"-[dPqitT]+|--(?:detach|disable-content-trust|init|interactive|no-(?:deps|healthcheck)|oom-kill-disable|privileged"
+    r"|publish-all|quiet|read-only|rm|service-ports|sig-proxy|tty|use-aliases|[\w-]+=.*)",
+    re.DOTALL,
+)
+"""Options of `docker run` and the like that have no value in the next word."""
 _VALUE = re.compile(r"[\d.]+[smhd]?|\w+=.*", re.DOTALL)
 """A number, a duration or an assignment of an environment variable."""
 
@@ -45,14 +53,31 @@ class Start:
 def starts(script: Script, programs: set[str]) -> Iterator[Start]:
     """Each start of such a program, also within a text that another command reads as a script."""
     for command in script.commands:
-        at, wrapper = _started(command.words, lambda word: _name(word) in programs, script.runners)
+        words = _entered(command.words)
+        at, wrapper = _started(words, lambda word: _name(word) in programs, script.runners)
         if at is not None:
-            yield Start(command, _name(command.words[at]), command.words[at + 1 :])
+            yield Start(command, _name(words[at]), words[at + 1 :])
         elif wrapper:
             for word in command.words:
                 if _is_text([word]):
                     for each in starts(shell.read(word.text, word.unknown), programs):
                         yield Start(command, each.program, each.words)
+
+
+def _entered(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """`docker run --entrypoint PROGRAM IMAGE ARGUMENTS` in the order in which it is run: PROGRAM behind IMAGE."""
+    container = next((i for i, word in enumerate(words) if _name(word) in _CONTAINERS), len(words))
+    run = next((i for i in range(container, len(words)) if words[i].text == "run"), len(words))
+    program, at = None, run + 1
+    kept = [*words[:at]]
+    while at < len(words) and words[at].text.startswith("-"):
+        text, pair = words[at].text, not _FLAGS.fullmatch(words[at].text)
+        if text.partition("=")[0] == _ENTRYPOINT:
+            program = words[at + 1] if pair and at + 1 < len(words) else Word(text.partition("=")[2])
+        else:
+            kept += words[at : at + 1 + pair]
+        at += 1 + pair
+    return words if program is None or at >= len(words) else (*kept, words[at], program, *words[at + 1 :])
 
 
 def _name(word: Word) -> str:

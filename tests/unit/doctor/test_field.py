@@ -9,6 +9,7 @@ import pytest
 
 from ballast.doctor.catalog import Finding
 from ballast.doctor.command import from_script
+from ballast.doctor.pod_template import with_pod_template
 from ballast.doctor.resources import from_documents
 from ballast.doctor.submission import Submission, properties
 from ballast.doctor.submission_checks import Expectations, check, patch
@@ -104,6 +105,9 @@ def test_02_a_properties_file_behind_a_variable_is_named_as_not_read() -> None:
         ('set -- --conf spark.a=1\nspark-submit "$@" x.py', {"spark.a": "1"}, []),
         ("spark-submit --conf 'spark.a=it'\"'\"'s' x.py", {"spark.a": "it's"}, []),
         ("docker run i spark-submit --conf spark.a=1 x.py", {"spark.a": "1"}, []),
+        ("docker run --rm --entrypoint spark-submit -v a:b -it i --conf spark.a=1 x.py", {"spark.a": "1"}, []),
+        ("sudo docker run --entrypoint=/opt/spark/bin/spark-submit i --conf spark.a=1 x.py", {"spark.a": "1"}, []),
+        ("docker compose run --rm --entrypoint spark-submit spark --conf spark.a=1 x.py", {"spark.a": "1"}, []),
         (
             "spark-submit --load-spark-defaults --conf spark.a=1 x.py",
             {"spark.a": "1"},
@@ -365,3 +369,34 @@ def test_19_progress_is_read_from_structured_logs_and_from_kubectls_timestamps()
     assert progress.read([f"2026-11-20T10:00:00.123Z {line}" for line in lines], "driver.log") == wanted
     messages = "\n".join(lines).split("26/11/20 ")[1:]
     assert progress.read([json.dumps({"ts": "x", "msg": each}) for each in messages], "driver.log") == wanted
+
+
+def test_a_pod_template_that_is_there_is_read() -> None:
+    ended = run("doctor", "--spark-submit", str(FIELD / "pod-template-grace/submit.sh"))
+    assert "error: GracePeriodTooShort" in ended.out
+    assert "executor.yaml: spec.terminationGracePeriodSeconds is 0 s." in ended.out
+    assert "executor.yaml: spec.schedulerName is volcano." in ended.out
+    assert "TopologyLabelMissing" not in ended.out
+    assert "passed over" not in ended.out
+
+
+def test_a_pod_template_that_is_not_there_is_passed_over(tmp_path: Path) -> None:
+    alone = tmp_path / "submit.sh"
+    alone.write_text((FIELD / "pod-template-grace/submit.sh").read_text(encoding="utf-8"), encoding="utf-8")
+    ended = run("doctor", "--spark-submit", str(alone))
+    assert "passed over: the pod template executor.yaml" in ended.out
+    assert "GracePeriodTooShort" not in ended.out
+
+
+def test_a_setting_wins_over_the_pod_template() -> None:
+    settings = ("executor.podTemplateFile=t.yaml", "scheduler.name=default-scheduler", "executor.label.a=1")
+    app = script(f"spark-submit {' '.join(f'--conf spark.kubernetes.{each}' for each in settings)} x.py")
+    template = {"metadata": {"labels": {"a": "2", "b": "3"}}, "spec": {"schedulerName": "yunikorn"}}
+    read = with_pod_template(app, lambda _: template)
+    assert (read.executor_labels, read.executor.scheduler) == ({"a": "1", "b": "3"}, "")
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"spec": None}, "text"])
+def test_what_is_no_pod_template_stays_passed_over(document: object) -> None:
+    app = script("spark-submit --conf spark.kubernetes.executor.podTemplateFile=t.yaml x.py")
+    assert passed(with_pod_template(app, lambda _: document)) == ["the pod template t.yaml"]
