@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from io import TextIOWrapper
-from math import inf
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ballast import files
 from ballast.api.topology_sizing import Goal, Sizing
+from ballast.cli import log_files
 from ballast.cli.access import address
 from ballast.cli.output import AS_TEXT, TextOption, saved, show, writable, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.errors import BallastError, InvalidField
 
-_LONGEST_LINE_CHARACTERS = 256 << 20
-"""Of a log: plans of SQL that Spark writes into one event have tens of megabytes."""
-_COMPRESSED = (".zstd", ".zst")
-_MOST_TIMES, _LEAST_CHARACTERS = 200, 256 << 20
-"""By how much a compressed file may grow, and what any may say. Event logs grow twenty times."""
 EXAMPLES = (
     "ballast size --progress progress.jsonl --event-log event-log --gc-log gc.log",
     "ballast size --progress progress.jsonl --report sizing.html --set rate=2x",
@@ -153,92 +146,17 @@ def _from_file(filename: str) -> Sizing:
     return topology.spec.sizing
 
 
-def _read(path: Path, option: str, reader: Any) -> Any:
-    """What the reader makes of the file's lines. Raises InvalidField, naming the option."""
-    with _opened(path, option) as file:
-        try:
-            return reader(_lines_of(file, path, option), str(path))
-        except UnicodeDecodeError as error:
-            raise InvalidField(option, str(path), "not text: name the right file, uncompressed") from error
-
-
-@contextmanager
-def _opened(path: Path, option: str) -> Iterator[IO[str]]:
-    """Also a file that Spark compressed with zstd."""
-    try:
-        with path.open("rb") as raw:
-            if path.suffix in _COMPRESSED:
-                yield TextIOWrapper(_decompressed(raw, path, option), encoding="utf-8")
-            elif path.suffix in (".lz4", ".snappy", ".lzf"):
-                remedy = "this compression is Spark's own: write logs with spark.eventLog.compression.codec=zstd"
-                raise InvalidField(option, str(path), remedy)
-            else:
-                yield TextIOWrapper(raw, encoding="utf-8")
-    except OSError as error:
-        raise InvalidField(option, str(path), f"{error.strerror or error}; name a file that can be read") from error
-
-
-def _lines_of(file: IO[str], path: Path, option: str) -> Iterator[str]:
-    """Raises InvalidField for one that is longer than any of Spark's: what is compressed may be as long as it likes.
-
-    Likewise for a file that says far more than what is compressed of logs.
-    """
-    left = max(_LEAST_CHARACTERS, _MOST_TIMES * path.stat().st_size) if path.suffix in _COMPRESSED else inf
-    while line := file.readline(_LONGEST_LINE_CHARACTERS + 1):
-        if len(line) > _LONGEST_LINE_CHARACTERS:
-            told = f"a line has more than {_LONGEST_LINE_CHARACTERS >> 20} Mi characters: name the right file"
-            raise InvalidField(option, str(path), told)
-        left -= len(line)
-        if left < 0:
-            told = f"it says more than {_MOST_TIMES} times of its length: name the right file, or decompress it"
-            raise InvalidField(option, str(path), told)
-        yield line
-
-
-def _decompressed(raw: IO[bytes], path: Path, option: str) -> Any:
-    try:
-        import pyarrow as pa  # noqa: PLC0415 -- an extra, needed for compressed logs only
-    except ImportError:
-        remedy = "install ballast-operator[spark] to read compressed logs, or decompress it: zstd -d FILE"
-        raise InvalidField(option, str(path), remedy) from None
-    return pa.CompressedInputStream(raw, "zstd")
-
-
 def _event_log(path: Path) -> Any:
     """A file, a rolling log's folder, or a folder with one log in it."""
     from ballast.sizing import event_log  # noqa: PLC0415 -- unused without this option
 
     if not path.is_dir():
-        return _read(path, "--event-log", event_log.read)
-    parts = _parts(path)
+        return log_files.read(path, "--event-log", event_log.read)
+    parts = log_files.parts_of(path, "--event-log")
     if not parts:
         remedy = "no event log in this folder: name the folder of spark.eventLog.dir, or a log in it"
         raise InvalidField("--event-log", str(path), remedy)
-    return event_log.read(_lines(parts), str(path))
-
-
-def _lines(parts: Sequence[Path]) -> Iterator[str]:
-    for part in parts:
-        with _opened(part, "--event-log") as file:
-            yield from _lines_of(file, part, "--event-log")
-
-
-def _parts(folder: Path) -> list[Path]:
-    """The files of one application's log, in order. Raises InvalidField for several applications."""
-    rolling = [each for each in folder.iterdir() if each.is_dir() and each.name.startswith("eventlog_v2_")]
-    single = [each for each in folder.iterdir() if each.is_file() and not each.name.startswith((".", "appstatus_"))]
-    if folder.name.startswith("eventlog_v2_"):
-        return sorted((each for each in single if each.name.startswith("events_")), key=_place)
-    if len(rolling) + len(single) > 1:
-        names = ", ".join(sorted(each.name for each in (*rolling, *single))[:5])
-        raise InvalidField("--event-log", str(folder), f"several logs in this folder: name one of {names}")
-    return _parts(rolling[0]) if rolling else single
-
-
-def _place(part: Path) -> int:
-    """events_2_… comes before events_10_…."""
-    number = part.name.split("_")[1]
-    return int(number) if number.isascii() and number.isdecimal() else 0
+    return event_log.read(log_files.lines(parts, "--event-log"), str(path))
 
 
 def _facts(
@@ -251,15 +169,15 @@ def _facts(
     application: str | None,
 ) -> Any:
     """Facts without any what-if. Raises BallastError for an input that can't be read."""
-    from ballast.sizing import gc_log as gc  # noqa: PLC0415 -- numpy, unused for --help
+    from ballast.sizing import gc_log_reader as gc  # noqa: PLC0415 -- numpy, unused for --help
     from ballast.sizing import progress as batches  # noqa: PLC0415 -- as above
     from ballast.sizing.facts import Facts  # noqa: PLC0415 -- as above
 
     return Facts(
         declared=declared,
-        progress=None if progress is None else _read(progress, "--progress", batches.read),
+        progress=None if progress is None else log_files.read(progress, "--progress", batches.read),
         log=None if event_log is None else _event_log(event_log),
-        gc=None if gc_log is None else _read(gc_log, "--gc-log", gc.read),
+        gc=None if gc_log is None else log_files.read(gc_log, "--gc-log", gc.read),
         metrics=None if prometheus is None else _metrics(prometheus, application),
     )
 

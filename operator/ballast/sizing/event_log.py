@@ -64,13 +64,24 @@ class StageRun:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorSpan:
-    """An executor from its registration to its removal."""
+    """An executor for as long as it took tasks: until its removal, or until it was excluded for a time."""
 
     name: str
     cores: int
     added_seconds: float
     removed_seconds: float | None = None
     """None if it was there until the end."""
+    profile: int = 0
+    """Its resource profile; 0 is the default one, which spark.executor.* describes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What executors of one kind ask for (stage-level scheduling); None where spark.* settings tell."""
+
+    cores: int | None = None
+    memory_mib: int | None = None
+    task_cpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,7 @@ class EventLog:
     settings: Mapping[str, str]
     java: int | None
     executors: tuple[ExecutorSpan, ...]
-    """All that registered, each for as long as it was there."""
+    """All that registered, each for as long as it took tasks."""
     stages: tuple[StageRun, ...]
     """Those with at least one successful task, by number."""
     python: bool
@@ -90,8 +101,12 @@ class EventLog:
     events: int = 0
     passed_over: int = 0
     """Lines that are no whole event, as the last one of an application that still runs."""
-    resource_profiles: int = 1
-    """Kinds of executors: with several, a task runs on executors of its kind only."""
+    profiles: Mapping[int, Profile] = field(default_factory=dict)
+    """Kinds of executors that registered: with several, a task runs on executors of its kind only."""
+    registered: int = 0
+    excluded: int = 0
+    """Executors that took no tasks for a time, because too many had failed there."""
+    decommissioned: int = 0
 
     @property
     def task_cpus(self) -> int:
@@ -100,10 +115,20 @@ class EventLog:
         return max(int(text), 1) if _COUNT.fullmatch(text) else 1
 
     @property
+    def resource_profiles(self) -> int:
+        return max(len(self.profiles), 1)
+
+    def of_profile(self, number: int) -> EventLog:
+        """With the executors of one profile alone."""
+        own = tuple(each for each in self.executors if each.profile == number)
+        return replace(self, executors=own, profiles={number: self.profiles[number]})
+
+    @property
     def slots(self) -> int:
         """The most tasks that ran, or could run, at once."""
-        cpus = self.task_cpus
-        return max((slots for *_, slots in self._steps(lambda each: each.cores // cpus)), default=0)
+        cpus = {number: profile.task_cpus or self.task_cpus for number, profile in self.profiles.items()}
+        steps = self._steps(lambda each: each.cores // cpus.get(each.profile, self.task_cpus))
+        return max((slots for *_, slots in steps), default=0)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -169,10 +194,19 @@ class _Reader:
     tasks: dict[int, list[Task]] = field(default_factory=dict)
     python: bool = False
     failed: int = 0
-    profiles: set[str] = field(default_factory=set)
+    asked: dict[int, Profile] = field(default_factory=dict)
+    """By profile, also those of which no executor registered."""
+    hosts: dict[str, str] = field(default_factory=dict)
+    out: dict[str, set[str]] = field(default_factory=dict)
+    """Why executors take no tasks: their own failures, or those of their host."""
+    excluded: set[str] = field(default_factory=set)
+    decommissioned: int = 0
+    registered: int = 0
 
     def event(self, event: Mapping[str, Any]) -> None:
-        match event.get("Event"):
+        # Spark writes the events that its protocol doesn't name with the whole name of their class.
+        kind = str(event.get("Event")).removeprefix("org.apache.spark.scheduler.")
+        match kind:
             case "SparkListenerApplicationStart":
                 self.application = str(event.get("App Name", ""))
                 self.start = amount(event["Timestamp"]) / 1000.0
@@ -180,30 +214,82 @@ class _Reader:
                 self.end = amount(event["Timestamp"]) / 1000.0
             case "SparkListenerEnvironmentUpdate":
                 self._environment(event)
-            case "SparkListenerExecutorAdded":
-                self._added(event)
-            case "SparkListenerExecutorRemoved":
-                self._removed(event)
+            case "SparkListenerResourceProfileAdded":
+                self._profile(event)
             case "SparkListenerStageCompleted":
                 self._stage(event["Stage Info"])
             case "SparkListenerTaskEnd":
                 self._task(event)
             case "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart":
                 self.python = self.python or bool(_PYTHON.search(str(event.get("physicalPlanDescription", ""))))
+            case _:
+                self._of_executors(kind, event)
+
+    def _of_executors(self, kind: str, event: Mapping[str, Any]) -> None:
+        match kind:
+            case "SparkListenerExecutorAdded":
+                self._added(event)
+            case "SparkListenerExecutorRemoved":
+                self._removed(event)
+            case "SparkListenerExecutorExcluded" | "SparkListenerExecutorBlacklisted":
+                self._excluded([str(event["executorId"])], event, "executor")
+            case "SparkListenerExecutorUnexcluded" | "SparkListenerExecutorUnblacklisted":
+                self._included([str(event["executorId"])], event, "executor")
+            case "SparkListenerNodeExcluded" | "SparkListenerNodeBlacklisted":
+                self._excluded(self._on(event["hostId"]), event, "host")
+            case "SparkListenerNodeUnexcluded" | "SparkListenerNodeUnblacklisted":
+                self._included(self._on(event["hostId"]), event, "host")
 
     def _added(self, event: Mapping[str, Any]) -> None:
-        self.profiles.add(str(event["Executor Info"].get("Resource Profile Id", 0)))
-        name, cores = str(event["Executor ID"]), max(0, int(amount(event["Executor Info"]["Total Cores"])))
+        info = event["Executor Info"]
+        name, cores = str(event["Executor ID"]), max(0, int(amount(info["Total Cores"])))
         # A trimmed log may lack the time: then the executor counts from the application's start.
         at = amount(event["Timestamp"]) / 1000.0 if "Timestamp" in event else self.start or 0.0
-        if (before := self.executors.get(name)) is not None:
-            self.earlier.append(before if before.removed_seconds is not None else replace(before, removed_seconds=at))
-        self.executors[name] = ExecutorSpan(name, cores, at)
+        self._ended(name, at)
+        self.registered += 1
+        self.hosts[name] = str(info.get("Host", ""))
+        self.out[name] = set()
+        self.executors[name] = ExecutorSpan(name, cores, at, profile=int(amount(info.get("Resource Profile Id") or 0)))
 
     def _removed(self, event: Mapping[str, Any]) -> None:
         name, at = str(event["Executor ID"]), amount(event["Timestamp"]) / 1000.0
         if name in self.executors:
-            self.executors[name] = replace(self.executors[name], removed_seconds=at)
+            self.decommissioned += "decommission" in str(event.get("Removed Reason", "")).lower()
+            if self.executors[name].removed_seconds is None:
+                self.executors[name] = replace(self.executors[name], removed_seconds=at)
+            self.hosts.pop(name, None)
+
+    def _ended(self, name: str, at: float) -> None:
+        """Keep the span of an executor whose name is given again, or that takes tasks again."""
+        if (before := self.executors.get(name)) is not None:
+            self.earlier.append(before if before.removed_seconds is not None else replace(before, removed_seconds=at))
+
+    def _on(self, host: Any) -> list[str]:
+        return [name for name, own in self.hosts.items() if own == str(host)]
+
+    def _excluded(self, names: Iterable[str], event: Mapping[str, Any], why: str) -> None:
+        at = amount(event["time"]) / 1000.0
+        for name in names:
+            if name in self.hosts:
+                self.excluded.add(name)
+                self.out[name].add(why)
+                if self.executors[name].removed_seconds is None:
+                    self.executors[name] = replace(self.executors[name], removed_seconds=at)
+
+    def _included(self, names: Iterable[str], event: Mapping[str, Any], why: str) -> None:
+        at = amount(event["time"]) / 1000.0
+        for name in names:
+            if name in self.hosts and why in self.out[name]:
+                self.out[name].discard(why)
+                if not self.out[name]:
+                    self._ended(name, at)
+                    self.executors[name] = replace(self.executors[name], added_seconds=at, removed_seconds=None)
+
+    def _profile(self, event: Mapping[str, Any]) -> None:
+        asked, of_tasks = event.get("Executor Resource Requests") or {}, event.get("Task Resource Requests") or {}
+        self.asked[int(amount(event["Resource Profile Id"]))] = Profile(
+            _asked(asked, "cores"), _asked(asked, "memory"), _asked(of_tasks, "cpus")
+        )
 
     def _environment(self, event: Mapping[str, Any]) -> None:
         self.settings = {str(name): str(value) for name, value in (event.get("Spark Properties") or {}).items()}
@@ -259,17 +345,25 @@ def read(lines: Iterable[str], name: str) -> EventLog:
         end_seconds=reader.last if reader.end is None else reader.end,
         settings=reader.settings,
         java=reader.java,
-        executors=_workers([*reader.earlier, *reader.executors.values()]),
+        executors=(workers := _workers([*reader.earlier, *reader.executors.values()])),
         stages=stages,
         python=reader.python,
         failed_tasks=reader.failed,
         events=reader.events,
         passed_over=reader.passed_over,
-        resource_profiles=max(len(reader.profiles), 1),
+        profiles={number: reader.asked.get(number, Profile()) for number in sorted({each.profile for each in workers})},
+        registered=reader.registered,
+        excluded=len(reader.excluded),
+        decommissioned=reader.decommissioned,
     )
 
 
 _REMEDY = "name a log that Spark wrote with spark.eventLog.enabled=true, or its folder"
+
+
+def _asked(requests: Mapping[str, Any], name: str) -> int | None:
+    found = requests.get(name)
+    return max(int(amount(found["Amount"])), 1) if found else None
 
 
 def _workers(executors: Collection[ExecutorSpan]) -> tuple[ExecutorSpan, ...]:

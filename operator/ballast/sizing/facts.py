@@ -79,14 +79,26 @@ def what_was_read(facts: Facts) -> Iterator[str]:
         yield f"progress: {len(facts.progress.batches)} batches"
     if (log := facts.log) is not None:
         cut = f", {log.passed_over} lines passed over that are no whole event" if log.passed_over else ""
-        most = f"executors: {len(log.executors)}, at most {log.peak[0]} at once with {log.peak[1]} cores"
-        yield f"event log: {log.events} events{cut}, {len(log.tasks)} tasks; {most}"
+        most = f"executors: {log.registered}, at most {log.peak[0]} at once with {log.peak[1]} cores"
+        out = f", {log.excluded} excluded for a time" if log.excluded else ""
+        left = f", {log.decommissioned} decommissioned" if log.decommissioned else ""
+        yield f"event log: {log.events} events{cut}, {len(log.tasks)} tasks; {most}{out}{left}{_profiles(log)}"
     if (gc := facts.gc) is not None:
         told = gc.collector or "an unknown collector"
         java = "" if gc.java is None else f" (Java {gc.java})"
         yield f"GC log: {gc.lines} lines of {told}{java}, {gc.passed_over} not understood"
     if facts.metrics is not None:
         yield f"Prometheus: {WINDOW_SECONDS} s of {facts.metrics.application}"
+
+
+def _profiles(log: EventLog) -> str:
+    if log.resource_profiles == 1:
+        return ""
+    told = []
+    for number in log.profiles:
+        executors, cores = log.of_profile(number).peak
+        told.append(f"profile {number}: at most {executors} at once with {cores} cores")
+    return f"; {log.resource_profiles} resource profiles ({', '.join(told)})"
 
 
 def inputs(facts: Facts) -> dict[str, Value]:
@@ -222,9 +234,12 @@ def _from_progress(progress: Progress) -> Iterator[tuple[str, Value]]:
 
 def _from_log(log: EventLog, progress: Progress | None) -> Iterator[tuple[str, Value]]:
     source = f"event log of {log.application or 'the application'}"
-    executors, cores = log.peak
-    if executors:
-        told = source if executors == len(log.executors) else f"{source}: at most at once, of {len(log.executors)}"
+    # What spark.executor.* describes: executors of other profiles ask for what the code says.
+    own = log.of_profile(0) if log.resource_profiles > 1 and 0 in log.profiles else log
+    executors, cores = own.peak
+    if executors and (log.resource_profiles == 1 or own is not log):
+        told = source if executors == log.registered else f"{source}: at most at once, of {log.registered}"
+        told += ", of the default resource profile" if own is not log else ""
         yield "executors", measured(executors, "executors", told)
         yield "executorCores", measured(cores / executors, "cores", told)
     memory = spark_memory(log.settings.get("spark.executor.memory", ""))

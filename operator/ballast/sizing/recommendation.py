@@ -1,21 +1,19 @@
-"""What to change first, the configuration that follows for Spark, the source and the JVM, and what looks wrong."""
+"""The configuration that follows for Spark, the source and the JVM, and what looks wrong."""
 
 from __future__ import annotations
 
-import heapq
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ballast.api.topology_sizing import Goal, Sizing
-from ballast.api.topology_status import SizingStatus, SizingVariable
+from ballast.api.topology_sizing import Goal
 from ballast.errors import InvalidField
-from ballast.sizing.batch_regimes import COMFORT_RATIO, CannotTell, Choice, kafka_batch
-from ballast.sizing.bottleneck import Bottleneck, Resource, StageCheck, bottleneck, first_rule
-from ballast.sizing.event_log import EventLog, StageRun
+from ballast.sizing.batch_regimes import CannotTell, kafka_batch
+from ballast.sizing.bottleneck import Bottleneck, StageCheck, bottleneck, first_rule
 from ballast.sizing.facts import Facts, measured_inputs, spark_seconds, stages, what_was_read
 from ballast.sizing.gc_health import Check, gc_checks
+from ballast.sizing.headline import headline
 from ballast.sizing.littles_law import bounds
 from ballast.sizing.memory import (
     MIB,
@@ -27,59 +25,8 @@ from ballast.sizing.memory import (
     pending_warnings,
     source_warnings,
 )
-from ballast.sizing.progress import Progress
-from ballast.sizing.provenance import Origin, Variable
+from ballast.sizing.run_time import Prediction, predict
 from ballast.sizing.variables import Table, table
-
-# How long a batch job would take with other executors: its measured tasks, run again on as many cores.
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """By the model, with what bounds it."""
-
-    cores: int
-    seconds: float
-    driver_seconds: float
-    """Nothing ran on executors: planning, listing files, collecting. More executors don't shorten it."""
-    least_seconds: float
-    """Driver time and the longest task of every step: no number of executors goes below."""
-
-
-def predict(log: EventLog, cores: int) -> Prediction:
-    """The run time with `cores` in all, of which each task keeps spark.task.cpus.
-
-    Stages start as in the log: after their parents, and after stages that had ended before they began. Tasks take as
-    long as they did, which holds while executors don't compete for disk, network or memory.
-    """
-    measured = log.peak[1]
-    slots = cores * log.slots // measured if measured else cores // log.task_cpus
-    tasks = _replayed(log.stages, max(slots, 1))
-    longest = _replayed(log.stages, max(len(log.tasks), 1))
-    idle = max(log.seconds - log.busy_seconds, 0.0)
-    return Prediction(cores, idle + tasks, idle, idle + longest)
-
-
-def _replayed(stages: Sequence[StageRun], cores: int) -> float:
-    """List scheduling: each task goes to the core that is free first, stages in the order in which they began."""
-    # More cores than tasks stay free.
-    free = [0.0] * min(cores, sum(len(stage.tasks) for stage in stages))
-    ends: dict[int, float] = {}
-    running: list[tuple[float, float]] = []  # end in the log and end here, of stages that may still precede others
-    passed = 0.0
-    for stage in sorted(stages, key=lambda each: (each.start_seconds, each.number)):
-        while running and running[0][0] <= stage.start_seconds:
-            passed = max(passed, heapq.heappop(running)[1])
-        ready = max([passed, *(ends[parent] for parent in stage.parents if parent in ends)])
-        end = ready
-        for task in sorted(stage.tasks, key=lambda each: each.start_seconds):
-            done = max(heapq.heappop(free), ready) + task.seconds
-            heapq.heappush(free, done)
-            end = max(end, done)
-        ends[stage.number] = end
-        heapq.heappush(running, (stage.end_seconds, end))
-    return max(ends.values(), default=0.0)
-
 
 _NETWORK_TIMEOUT_SECONDS = 120.0
 """Spark's default of spark.network.timeout."""
@@ -90,7 +37,6 @@ _CALLED = {"Z": "ZGC", "ParallelOld": "Parallel", "ConcMarkSweep": "CMS"}
 _TIMES_SLOWEST = 3.0
 _STEADY_SHARE = 0.9
 """Of the most cores, that must be there on average for the executors to count as steady."""
-_WORTH_IT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +74,7 @@ def recommend(facts: Facts) -> Recommendation:
     run_times = _run_times(facts)
     return Recommendation(
         goal=facts.goal,
-        headline=_headline(facts, made, limit, run_times),
+        headline=headline(facts, made, limit, run_times),
         bottleneck=limit,
         first_rule=first_rule(facts, rate=made.amount("rate"), parallelism=cores),
         table=made,
@@ -167,7 +113,7 @@ def _run_times(facts: Facts) -> tuple[Prediction, ...]:
 
 
 def _spark_conf(facts: Facts, made: Table, options: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    known = _executors_known(made)
+    known = made.executors_known
     if known:
         yield "spark.executor.instances", str(made.whole("executors"))
         yield "spark.executor.cores", str(made.whole("executorCores"))
@@ -182,10 +128,6 @@ def _spark_conf(facts: Facts, made: Table, options: tuple[str, ...]) -> Iterator
     if _TIMES_SLOWEST * slowest > (timeout or _NETWORK_TIMEOUT_SECONDS):
         yield "spark.network.timeout", f"{math.ceil(_TIMES_SLOWEST * slowest)}s"
     yield _JAVA_OPTIONS, " ".join(options)
-
-
-def _executors_known(made: Table) -> bool:
-    return made.variables["executors"].value.origin is not Origin.ASSUMED
 
 
 def _shuffle_partitions(facts: Facts, made: Table) -> int:
@@ -219,7 +161,7 @@ def _source_options(facts: Facts, made: Table) -> Iterator[tuple[str, str]]:
         yield "kafka.receive.buffer.bytes", f"{socket:.0f}"
     partitions = made.amount("partitions")
     slots = _slots(facts, made.whole("parallelism"))
-    if partitions is not None and _executors_known(made) and slots > partitions:
+    if partitions is not None and made.executors_known and slots > partitions:
         yield "minPartitions", str(slots)
 
 
@@ -266,7 +208,7 @@ def _about_what_was_read(facts: Facts, made: Table, collector: Collector) -> Ite
     if log is not None and log.resource_profiles > 1:
         yield (
             f"its executors have {log.resource_profiles} resource profiles, and each task runs on executors of its "
-            "profile alone: no run time is predicted."
+            "profile alone: no run time is predicted. What is proposed concerns the default profile."
         )
     if log is not None and log.mean_cores < _STEADY_SHARE * log.peak[1]:
         yield (
@@ -300,7 +242,7 @@ def _collector_in(options: str) -> str | None:
 
 def _about_cores(facts: Facts, made: Table) -> Iterator[str]:
     cores, partitions = made.whole("parallelism"), made.amount("partitions")
-    if partitions is not None and _executors_known(made):
+    if partitions is not None and made.executors_known:
         first = next(iter(facts.declared.stages), None)
         tasks = first.parallelism if first is not None and first.latency is None else None
         yield from source_warnings(partitions=int(partitions), cores=_slots(facts, cores), declared_tasks=tasks)
@@ -373,112 +315,3 @@ def _about_declared(facts: Facts, made: Table) -> Iterator[str]:
                 f"stage {limit.slowest} passes {limit.records_per_second:.4g} records/s of the source with its "
                 f"declared parallelism and limits; {rate:.4g} arrive."
             )
-
-
-def _headline(facts: Facts, made: Table, limit: Bottleneck, run_times: tuple[Prediction, ...]) -> str:
-    """What to change first, by the bottleneck, and what it brings as far as that can be computed."""
-    if limit.resource is Resource.REMOTE_RATE:
-        return f"Change stage {limit.stage} first: {limit.evidence}, so {limit.remedy}."
-    if limit.resource is Resource.MEMORY:
-        return f"Change memory first: {limit.evidence}; {limit.remedy}."
-    if made.choice is not None and facts.progress is not None:
-        larger = _about_batch_size(facts.progress, made.choice)
-        if larger is not None:
-            return larger
-    if run_times:
-        return _about_run_time(run_times)
-    return _about_executors(facts, made)
-
-
-def _about_batch_size(progress: Progress, choice: Choice) -> str | None:
-    """None where the chosen size brings less than 5 % over the measured batches."""
-    now = math.fsum(progress.rows) / math.fsum(progress.seconds)
-    gain = choice.rows_per_second / now - 1.0
-    if gain < _WORTH_IT:
-        return None
-    return (
-        f"Set maxOffsetsPerTrigger to {choice.rows:.0f} first: on the measured cores a batch then takes "
-        f"{choice.seconds:.3g} s and {choice.rows_per_second:.4g} records/s pass, {gain * 100.0:.0f} % more than over "
-        "the measured batches."
-    )
-
-
-def _about_run_time(run_times: tuple[Prediction, ...]) -> str:
-    now, more = run_times[-2] if len(run_times) > 1 else run_times[0], run_times[-1]
-    if more.seconds > (1.0 - _WORTH_IT) * now.seconds:
-        return (
-            f"Don't add executors: with {more.cores} cores instead of {now.cores} the job would take "
-            f"{more.seconds:.4g} s instead of {now.seconds:.4g}; {now.driver_seconds:.4g} s of it are the driver's."
-        )
-    return (
-        f"Raise the cores from {now.cores} to {more.cores} first: the job would take {more.seconds:.4g} s instead of "
-        f"{now.seconds:.4g}."
-    )
-
-
-def _about_executors(facts: Facts, made: Table) -> str:
-    heap = made.amount("heapBytes")
-    if not _executors_known(made) and heap is not None and "newGenerationBytes" in made.variables:
-        size = f"{math.floor(heap / MIB)}m"
-        return f"Set spark.executor.memory to {size}: the new generation then holds ten seconds of allocation."
-    if not _executors_known(made):
-        return "How many executors to run is not known: give --event-log or --prometheus, or declare machines."
-    executors, cores = made.whole("executors"), made.whole("executorCores")
-    now = measured_inputs(facts).get("executors")
-    start = f"Run {_count(executors, 'executor')} of {_count(cores, 'core')}"
-    if now is not None and round(now.amount) != executors:
-        start = f"Change the executors from {now.amount:.0f} to {executors} first, of {_count(cores, 'core')} each"
-    elif now is not None:
-        start = f"Keep {_count(executors, 'executor')} of {_count(cores, 'core')}"
-    capacity, records = made.amount("capacity"), made.amount("batchRecords")
-    if capacity is None or records is None:
-        return f"{start}; how much they pass is not known without a latency, a rate or measured batches."
-    pace = f"batches of {records:.0f} records pass {capacity:.4g} records/s"
-    rate, needed, declared = made.amount("rate"), made.needed_parallelism, made.whole("parallelism")
-    if rate is None:
-        return f"{start}: {pace}."
-    if needed is not None and needed > declared:
-        return (
-            f"Add machines first: the rate of {rate:.4g} records/s needs {needed} cores instead of {declared}, whose "
-            f"{pace}."
-        )
-    return f"{start}: {pace}, {capacity / rate:.3g} times the rate (aim: {1.0 / COMFORT_RATIO:g} times)."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-# A recommendation in the status of a SparkTopology.
-
-_MOST_WARNINGS = 32
-
-
-def sizing_status(declared: Sizing) -> tuple[SizingStatus, str] | None:
-    """The block and the headline, by what is declared alone; None where nothing but a goal is."""
-    facts = Facts(declared)
-    if facts.nothing_known:
-        return None
-    found = recommend(facts)
-    return in_status(found), found.headline
-
-
-def in_status(found: Recommendation) -> SizingStatus:
-    limit = found.bottleneck
-    named = "" if limit.resource is None else f"{limit.resource.value} at {limit.stage}: "
-    return SizingStatus(
-        bottleneck=f"{named}{limit.evidence}",
-        variables=tuple(_variable(each) for each in found.table.variables.values()),
-        spark_conf=dict(found.spark_conf),
-        warnings=found.warnings[:_MOST_WARNINGS],
-    )
-
-
-def _variable(variable: Variable) -> SizingVariable:
-    value = variable.value
-    return SizingVariable(
-        name=variable.name,
-        value=f"{value.amount:.6g} {value.unit}".strip(),
-        formula=variable.formula,
-        origin=value.origin.value,
-    )

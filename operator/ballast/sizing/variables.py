@@ -82,6 +82,10 @@ class Table:
         found = self.amount(name)
         return otherwise if found is None else max(1, round(found))
 
+    @property
+    def executors_known(self) -> bool:
+        return self.variables["executors"].value.origin is not Origin.ASSUMED
+
 
 @dataclass(slots=True)
 class _Maker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ballast.cli import size
+from ballast.cli import log_files
 from tests.unit.cli.picture.outline import Outline
 from tests.unit.cli.program import Ended, exit_code, run
 from tests.unit.cli.prometheus import answering
@@ -157,24 +157,69 @@ def test_without_warnings_the_flag_changes_nothing(tmp_path: Path) -> None:
     assert run("size", "-f", str(path), "--fail-on-warnings").code == 0
 
 
+def in_lz4_blocks(text: bytes) -> bytes:
+    """As lz4-java's LZ4BlockOutputStream writes it, which Spark uses; checksums are not looked at."""
+    blocks = []
+    for at in range(0, len(text), 100):
+        plain = text[at : at + 100]
+        packed = pa.Codec("lz4_raw").compress(plain, asbytes=True)
+        method, data = (0x20, packed) if len(packed) < len(plain) else (0x10, plain)
+        lengths = b"".join(length.to_bytes(4, "little") for length in (len(data), len(plain), 0))
+        blocks.append(b"LZ4Block" + bytes([method | 5]) + lengths + data)
+    return b"".join([*blocks, b"LZ4Block" + bytes([0x15]) + bytes(12)])
+
+
+def in_snappy_blocks(text: bytes) -> bytes:
+    """As snappy-java's SnappyOutputStream writes it."""
+    header = b"\x82SNAPPY\0" + (1).to_bytes(4, "big") * 2
+    blocks = [pa.Codec("snappy").compress(text[at : at + 100], asbytes=True) for at in range(0, len(text), 100)]
+    return header + b"".join(len(block).to_bytes(4, "big") + block for block in blocks)
+
+
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    ".zstd": lambda text: bytes(pa.Codec("zstd").compress(text, asbytes=True)),
+    ".lz4": in_lz4_blocks,
+    ".snappy": in_snappy_blocks,
+}
+
+
 def rolled(folder: Path, *, suffix: str = "") -> Path:
     log = folder / "eventlog_v2_app-1"
     log.mkdir(parents=True)
     (log / "appstatus_app-1").write_text("", encoding="utf-8")
     for number, found in ((1, [START, added("1")]), (2, [completed(), ended()]), (10, [ended(), END])):
         text = "".join(json.dumps(each) + "\n" for each in found).encode()
-        packed = pa.Codec("zstd").compress(text, asbytes=True) if suffix == ".zstd" else text
+        packed = COMPRESSED.get(suffix, bytes)(text)
         (log / f"events_{number}_app-1{suffix}").write_bytes(packed)
     return log
 
 
-@pytest.mark.parametrize("suffix", ["", ".zstd"])
+@pytest.mark.parametrize("suffix", ["", *COMPRESSED])
 @pytest.mark.parametrize("parent", [True, False])
 def test_a_rolling_log_is_read_in_order_also_compressed(tmp_path: Path, suffix: str, parent: bool) -> None:
     log = rolled(tmp_path / "logs", suffix=suffix)
     told = run("size", "--event-log", str(log.parent if parent else log), "-o", "json")
     assert told.code == 0, told.err
     assert json.loads(told.out)["runTimes"][1]["seconds"] == pytest.approx(60.0)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_a_compressed_log_that_still_grows_is_read_as_far_as_it_is_whole(tmp_path: Path, suffix: str) -> None:
+    whole = "".join(json.dumps(each) + "\n" for each in [START, added("1"), completed(), ended(), *[ended()] * 2000])
+    path = tmp_path / f"app-1{suffix}.inprogress"
+    packed = COMPRESSED[suffix](whole.encode())
+    path.write_bytes(packed[: len(packed) * 9 // 10])
+    told = run("size", "--event-log", str(path))
+    assert told.code == 0, told.err
+
+
+def test_what_a_compacted_part_holds_is_not_read_twice(tmp_path: Path) -> None:
+    log = rolled(tmp_path)
+    parts = (log / "events_1_app-1", log / "events_2_app-1")
+    (log / "events_2_app-1.compact").write_text("".join(part.read_text() for part in parts), encoding="utf-8")
+    told = json.loads(run("size", "--event-log", str(log), "-o", "json").out)
+    assert told["runTimes"][1]["seconds"] == pytest.approx(60.0)
+    assert any("2 tasks" in line for line in told["read"])
 
 
 def test_a_file_whose_number_is_none_ends_no_reading_of_its_log(tmp_path: Path) -> None:
@@ -251,10 +296,16 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     assert "not text" in refused("--progress", str(path))
 
 
-def test_a_compression_of_sparks_own_is_refused_with_one_that_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "app-1.lz4"
-    path.write_bytes(b"")
+def test_lzf_is_refused_with_a_compression_that_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "app-1.lzf"
+    path.write_bytes(b"ZV\x00\x00\x01x")
     assert "spark.eventLog.compression.codec=zstd" in refused("--event-log", str(path))
+
+
+def test_a_file_that_is_not_compressed_as_its_name_says_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "app-1.lz4"
+    path.write_bytes(b"\x04\x22\x4d\x18 a frame of the lz4 program")
+    assert "not compressed as its name says" in refused("--event-log", str(path))
 
 
 def test_a_compressed_log_that_says_far_more_than_logs_do_is_refused(
@@ -262,7 +313,7 @@ def test_a_compressed_log_that_says_far_more_than_logs_do_is_refused(
 ) -> None:
     """A million tasks take 77 kB if they are alike, and hundreds of megabytes of memory."""
     path = tmp_path / "app-1.zstd"
-    monkeypatch.setattr(size, "_LEAST_CHARACTERS", 1 << 20)
+    monkeypatch.setattr(log_files, "_LEAST_CHARACTERS", 1 << 20)
     line = json.dumps({"Event": "Other", "Details": " " * 2**10}) + "\n"
     path.write_bytes(pa.Codec("zstd").compress(line.encode() * 2000, asbytes=True))
     assert "it says more than 200 times of its length" in refused("--event-log", str(path))
@@ -271,7 +322,7 @@ def test_a_compressed_log_that_says_far_more_than_logs_do_is_refused(
 def test_a_compressed_log_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "app-1.zstd"
-    path.write_bytes(b"")
+    path.write_bytes(pa.Codec("zstd").compress(b"{}", asbytes=True))
     assert "install ballast-operator[spark]" in refused("--event-log", str(path))
 
 
@@ -322,7 +373,7 @@ def test_an_application_that_prometheus_does_not_know_is_refused(prometheus: str
 
 @pytest.mark.parametrize("option", ["--event-log", "--progress", "--gc-log"])
 def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    monkeypatch.setattr(size, "_LONGEST_LINE_CHARACTERS", 1 << 20)
+    monkeypatch.setattr(log_files, "_LONGEST_LINE_CHARACTERS", 1 << 20)
     path = tmp_path / "log"
     path.write_text("x" * (2 << 20), encoding="utf-8")
     found = run("size", option, str(path))

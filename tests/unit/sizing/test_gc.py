@@ -8,7 +8,8 @@ import pytest
 
 from ballast.errors import InvalidField
 from ballast.sizing.gc_health import gc_checks
-from ballast.sizing.gc_log import GcLog, Generation, read
+from ballast.sizing.gc_log import GcLog, Generation
+from ballast.sizing.gc_log_reader import read
 from ballast.sizing.memory import MIB
 from tests.unit.sizing.gc_logs import churn, compiled
 

@@ -11,7 +11,8 @@ from ballast.errors import InvalidField
 from ballast.sizing.event_log import EventLog
 from ballast.sizing.facts import Facts
 from ballast.sizing.gc_health import gc_checks
-from ballast.sizing.gc_log import GcLog, read
+from ballast.sizing.gc_log import GcLog
+from ballast.sizing.gc_log_reader import read
 from ballast.sizing.memory import GIB, MIB
 from ballast.sizing.recommendation import recommend
 from tests.unit.sizing.values import log, stage, task

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.errors import InvalidField
-from ballast.sizing import event_log, executor_metrics, gc_log, progress
+from ballast.sizing import event_log, executor_metrics, gc_log_reader, progress
+from ballast.sizing.facts import Facts, measured_inputs, what_was_read
 
 
 def batch(number: int, rows: int = 1000, *, run: str = "r", query: str = "q", millis: float = 500, **more: Any) -> str:
@@ -328,14 +329,84 @@ def test_a_line_that_is_nested_too_deeply_is_refused(reader: Callable[[list[str]
 @given(st.lists(st.text(max_size=80), max_size=20))
 def test_any_text_is_a_gc_log_or_refused(lines: list[str]) -> None:
     with suppress(InvalidField):
-        gc_log.read(lines, "gc.log")
+        gc_log_reader.read(lines, "gc.log")
+
+
+def of_profile(name: str, number: int, cores: int) -> dict[str, Any]:
+    found = added(name)
+    info = {**found["Executor Info"], "Resource Profile Id": number, "Total Cores": cores}
+    return {**found, "Executor Info": info}
 
 
 def test_resource_profiles_of_executors_are_counted() -> None:
-    other = added("2")
-    other["Executor Info"]["Resource Profile Id"] = 1
     assert read(START, added("1"), ended(), END).resource_profiles == 1
-    assert read(START, added("1"), other, ended(), END).resource_profiles == 2
+    assert read(START, added("1"), of_profile("2", 1, 4), ended(), END).resource_profiles == 2
+
+
+def test_an_executor_of_a_profile_takes_tasks_of_the_size_that_the_profile_asks_for() -> None:
+    asked = {
+        "Event": "SparkListenerResourceProfileAdded",
+        "Resource Profile Id": 1,
+        "Executor Resource Requests": {"cores": {"Resource Name": "cores", "Amount": 8}},
+        "Task Resource Requests": {"cpus": {"Resource Name": "cpus", "Amount": 4.0}},
+    }
+    found = read(START, asked, of_profile("1", 0, 2), of_profile("2", 1, 8), ended(), END)
+    assert (found.slots, found.peak) == (2 + 8 // 4, (2, 10))
+    assert found.of_profile(1).peak == (1, 8)
+
+
+def test_of_several_profiles_the_default_one_tells_what_the_settings_describe() -> None:
+    found = read(START, of_profile("1", 0, 2), of_profile("2", 1, 8), ended(), END)
+    facts = Facts(log=found)
+    values = measured_inputs(facts)
+    assert (values["executors"].amount, values["executorCores"].amount) == (1, 2)
+    assert "of the default resource profile" in values["executors"].source
+    (told,) = what_was_read(facts)
+    assert "2 resource profiles (profile 0: at most 1 at once with 2 cores, profile 1: at most 1 at once with" in told
+
+
+def health(name: str, seconds: float, **who: str) -> dict[str, Any]:
+    """As Spark 4.3 writes what its protocol doesn't name."""
+    return {"Event": f"org.apache.spark.scheduler.SparkListener{name}", "time": seconds * 1000, **who}
+
+
+def test_an_excluded_executor_counts_for_no_cores_until_it_takes_tasks_again() -> None:
+    first, second = added("1"), added("2")
+    start = first["Timestamp"] / 1000
+    out, back = (
+        health("ExecutorExcluded", start + 10, executorId="1"),
+        health("ExecutorUnexcluded", start + 30, executorId="1"),
+    )
+    doubled = health("ExecutorBlacklisted", start + 10, executorId="1")  # Spark writes both
+    found = read(START, first, second, out, doubled, back, ended(), END)
+    assert [
+        (e.name, e.added_seconds - start, e.removed_seconds and e.removed_seconds - start) for e in found.executors
+    ] == [
+        ("1", 0, 10),
+        ("1", 30, None),
+        ("2", 0, None),
+    ]
+    assert (found.registered, found.excluded) == (2, 1)
+
+
+def test_an_excluded_host_takes_all_of_its_executors_out() -> None:
+    members = [added("1"), added("2"), added("3")]
+    for each, host in zip(members, ("a", "a", "b"), strict=True):
+        each["Executor Info"]["Host"] = host
+    at = members[0]["Timestamp"] / 1000 + 5
+    found = read(START, *members, health("NodeExcluded", at, hostId="a"), ended(), END)
+    assert [each.removed_seconds is None for each in found.executors] == [False, False, True]
+    assert found.excluded == 2
+
+
+def test_decommissioned_executors_are_counted_by_what_spark_says_of_their_end() -> None:
+    first = added("1")
+    gone = {"Event": "SparkListenerExecutorRemoved", "Timestamp": first["Timestamp"] + 5000, "Executor ID": "1"}
+    reason = "Executor decommission: spark scale down"
+    found = read(START, first, {**gone, "Removed Reason": reason}, added("2"), ended(), END)
+    assert (found.decommissioned, found.registered) == (1, 2)
+    (told,) = what_was_read(Facts(log=found))
+    assert told.endswith("1 decommissioned")
 
 
 @pytest.mark.parametrize(

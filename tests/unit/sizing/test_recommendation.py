@@ -7,12 +7,14 @@ import pytest
 
 from ballast.api.topology_sizing import Goal, Sizing
 from ballast.errors import InvalidField
+from ballast.sizing.event_log import Profile
 from ballast.sizing.executor_metrics import ExecutorMetrics
 from ballast.sizing.facts import Facts
 from ballast.sizing.gc_log import Cycle, GcLog, Generation, Pause
 from ballast.sizing.memory import GIB, MIB
 from ballast.sizing.provenance import Origin
-from ballast.sizing.recommendation import Recommendation, predict, recommend
+from ballast.sizing.recommendation import Recommendation, recommend
+from ballast.sizing.run_time import predict
 from tests.unit.sizing.test_variables import NOTES
 from tests.unit.sizing.values import log, progress, sharp, spans, stage, task
 
@@ -284,7 +286,7 @@ def test_cores_of_an_executor_that_no_task_can_use_are_no_slots() -> None:
 
 
 def test_with_several_resource_profiles_no_run_time_is_predicted() -> None:
-    found = recommend(Facts(log=replace(log(stage(0, *JOB)), resource_profiles=2)))
+    found = recommend(Facts(log=replace(log(stage(0, *JOB)), profiles={0: Profile(), 1: Profile()})))
     assert found.run_times == ()
     assert told(found, "2 resource profiles")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.sizing.recommendation import predict
+from ballast.sizing.run_time import predict
 from tests.unit.sizing.values import log, stage, task
 
 TEN = [task(0, start=float(n // 2), seconds=1.0) for n in range(10)]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from ballast.api.topology_sizing import Sizing
 from ballast.api.topology_status import SizingVariable
 from ballast.sizing.facts import Facts
-from ballast.sizing.recommendation import in_status, recommend, sizing_status
+from ballast.sizing.recommendation import recommend
+from ballast.sizing.status import in_status, sizing_status
 from tests.unit.sizing.test_variables import NOTES
 
 

@@ -44,6 +44,7 @@ def log(
         settings=settings or {},
         java=17,
         executors=spans(cores or {"1": 2}),
+        registered=len(cores or {"1": 2}),
         stages=stages,
         python=python,
         failed_tasks=failed_tasks,

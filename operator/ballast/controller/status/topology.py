@@ -19,7 +19,7 @@ from ballast.model import ConditionReason, Executor, LocalityView, Phase, Placem
 from ballast.planner.limited import limited
 from ballast.planner.release import MOST_KINDS, kinds_by_topology
 from ballast.planner.replan import ReplannedTopology, replanned_topology
-from ballast.sizing.recommendation import sizing_status
+from ballast.sizing.status import sizing_status
 
 # What placing a topology again would bring, for policies that only recommend. Worked out a few at a time.
 
