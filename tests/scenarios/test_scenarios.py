@@ -153,9 +153,11 @@ def test_no_executor_is_lost_in_a_rolling_restart() -> None:
     assert trace.executors[-1].sum() == 72
     assert np.isfinite(trace.usage[-1]).all()
     assert found.peak_score <= 80.0
-    *first, last = [move.target for move in trace.moves]
-    assert set(first) == {"node-5"}, "the last one to come back is the empty one"
-    assert last == "node-4", "that node had given three, and is as cold as the other by then"
+    drained = [move for move in trace.moves if move.taint]
+    assert len(drained) == 60, "ten at once leave each node within its notice of half a minute"
+    assert all(move.arrived_at is not None for move in drained)
+    leveled = [move.target for move in trace.moves if not move.taint]
+    assert leveled[0] == "node-5", "the last one to come back is the empty one"
     assert found.reversals == 0
 
 

@@ -325,4 +325,5 @@ def _record(planned: PlannedMove, slot: int, application: str, time: float) -> M
         load_cores=planned.load_cores,
         locality_delta_ratio=planned.locality_delta_ratio,
         outcome=Outcome.UNDER_WAY,
+        taint=planned.taint,
     )

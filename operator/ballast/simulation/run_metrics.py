@@ -94,7 +94,10 @@ _FAILURES = frozenset({Outcome.DID_NOT_HELP, Outcome.NEVER_LEFT, Outcome.NEVER_A
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """Less is better in all of them. Usage means what was asked of nodes, not what was measured."""
+    """Less is better in all of them. Usage means what was asked of nodes, not what was measured.
+
+    Moves off nodes that are about to go don't count: those have to be made.
+    """
 
     seconds_to_balance: float | None
     """The longest time for which the pool was not level; None when it was not level at the end of the run.
@@ -132,7 +135,8 @@ class RunMetrics:
 
 
 def run_metrics(trace: Trace) -> RunMetrics:
-    done = [move for move in trace.moves if move.left_at is not None]
+    leveling = tuple(move for move in trace.moves if not move.taint)
+    done = [move for move in leveling if move.left_at is not None]
     refused = trace.refused()
     return RunMetrics(
         seconds_to_balance=seconds_to_balance(trace),
@@ -141,8 +145,8 @@ def run_metrics(trace: Trace) -> RunMetrics:
         moves_beyond_optimum=max(0, len(done) - fewest_moves(trace.stretches, level_points=trace.level_points)),
         wrong_placements=sum(_strayed(trace, move, move.target) > trace.level_points for move in done),
         over_unloadings=sum(_strayed(trace, move, move.source) < -trace.level_points for move in done),
-        reversals=len(list(reversals(trace.moves))),
-        failed_moves=sum(move.outcome in _FAILURES for move in trace.moves),
+        reversals=len(list(reversals(leveling))),
+        failed_moves=sum(move.outcome in _FAILURES for move in leveling),
         imbalance_point_hours=float((imbalance(trace) * _spans(trace)).sum()) / 3600.0,
         locality_cost=_mean_over_time(trace, trace.locality),
         peak_score=float(np.nanmax(trace.usage)) if np.isfinite(trace.usage).any() else 0.0,

@@ -67,6 +67,8 @@ class MoveRecord:
     measured_hot_after: float | None = None
     """Score of the source when the move was judged."""
     measured_cold_after: float | None = None
+    taint: str = ""
+    """The taint for which its node was emptied; empty for a move that levels."""
 
     @property
     def gain(self) -> float:
