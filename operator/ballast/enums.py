@@ -42,6 +42,11 @@ class MovesMode(StrEnum):
     APPROVE = "Approve"
     ENFORCE = "Enforce"
 
+    @property
+    def acts(self) -> bool:
+        """Whether ExecutorMoves are created and carried out."""
+        return self in (MovesMode.APPROVE, MovesMode.ENFORCE)
+
 
 class MovePhase(StrEnum):
     """Where a move stands."""

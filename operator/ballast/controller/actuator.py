@@ -236,7 +236,7 @@ class Actuator:
     def create_moves(self, context: Context, plan: Plan) -> None:
         """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
         mode = context.policy.moves.mode
-        if mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
+        if not mode.acts:
             for move in plan.moves:
                 self._count(context, move, "recommendation")
             return
@@ -263,7 +263,8 @@ class Actuator:
 
     def _count(self, context: Context, move: PlannedMove, kind: str) -> None:
         self._telemetry.decisions.labels(context.name, kind).inc()
-        self._telemetry.predicted_gain.labels(context.name).set(move.gain)
+        if not move.taint:
+            self._telemetry.predicted_gain.labels(context.name).set(move.gain)
 
     def _create(self, wanted: JSON) -> tuple[JSON, bool] | KubeError:
         """The move, and whether it was created now; or why not. Raises a KubeError that is the API server's own."""

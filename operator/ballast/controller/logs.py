@@ -133,7 +133,8 @@ def note_displaced(policy: str, topology: str, displaced: Sequence[Displaced]) -
 
 
 def note_decided(policy: str, move: PlannedMove, name: str) -> None:
-    words = f"decided to move {move.executor} from {move.source} to {move.target}"
+    cause = f", since the node is about to go ({move.taint})" if move.taint else ""
+    words = f"decided to move {move.executor} from {move.source} to {move.target}{cause}"
     note(Line.DECIDED, words, {**_way(policy, move), "move": name})
 
 

@@ -321,7 +321,8 @@ class Reconciler:
         self._deleted_moves.advanced(mine)
         context = _with_moves(context, [*mine, *waiting, *cluster_view.own_moves(self._deleted, name)])
         # A notice does not wait for new metrics.
-        due = decided.moves if full else tuple(move for move in decided.moves if move.taint)
+        urgent = tuple(move for move in decided.moves if move.taint and context.policy.moves.mode.acts)
+        due = decided.moves if full else urgent
         self._parts.actuator.create_moves(context, replace(decided, moves=due))
         self._deleted_moves.created(self._parts.actuator.take_created())
         if not full:

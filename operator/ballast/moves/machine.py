@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase, Reason, Refusal
+from ballast.model import MovePhase, MovesPolicy, Phase, Reason, Refusal
 from ballast.model.reason import PASSING
 from ballast.moves.arriving import arriving
 from ballast.moves.judgment import settling
@@ -116,7 +116,7 @@ def forbidden(at: Situation) -> Refusal | None:
     if at.facts.stranger is not None:
         return at.facts.stranger
     name = at.move.orders.executor_name
-    if at.settings.mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
+    if not at.settings.mode.acts:
         return Refusal(
             name, Reason.MOVES_DISABLED, f"the policy's moves.mode is {at.settings.mode}; set Approve or Enforce"
         )

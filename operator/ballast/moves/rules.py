@@ -13,7 +13,6 @@ from functools import cached_property
 from ballast.model import (
     Gap,
     Move,
-    MovesMode,
     MovesPolicy,
     Objection,
     PlacementMode,
@@ -101,8 +100,7 @@ def weightless(policy: Policy) -> Objection | None:
 
 def unheld(policy: Policy) -> Objection | None:
     """Whether kube-scheduler alone would place a replacement: only where placement is enforced is it gated."""
-    acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
-    if acting and policy.placement.mode is not PlacementMode.ENFORCE:
+    if policy.moves.mode.acts and policy.placement.mode is not PlacementMode.ENFORCE:
         return Reason.NOT_ENFORCED, "its replacement would not be held for its destination: set placement.mode: Enforce"
     return None
 

@@ -44,6 +44,7 @@ from tests.unit.kube.builders import (
     GATE,
     NOMINATED_BY_ANOTHER,
     NOMINATED_BY_US,
+    container,
     driver,
     executor,
     node,
@@ -991,3 +992,29 @@ def test_status_and_metrics_have_one_table_of_executors_that_opted_in_and_are_no
     (told,) = [each for each in conditions if each["type"] == "ExecutorsPlaced"]
     assert (told["status"], told["reason"]) == ("False", "Overdue")
     assert told["message"].startswith("3 executors that opted in are not placed: 2 Overdue, 1 ForeignScheduler; ")
+
+
+def test_a_node_that_is_about_to_go_is_emptied_between_full_passes_and_once(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
+) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
+    found.lists["executormoves"] = []
+    found.put("nodes", node("spare", labels={"team": "ads"}))
+    hook = {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}}
+    running = executor(7, application="ads", namespace="ads", node="node-ads", containers=[container(lifecycle=hook)])
+    running["metadata"]["labels"]["ballast.dev/workload"] = "Streaming"
+    found.lists["pods"] = [running]
+    prompt = Prompt()
+    with operating(script, tmp_path, metrics=prompt, monotonic=prompt.time) as reconciler:
+        reconciler.run()
+        assert not found.all("executormoves")
+        cordoned = node("node-ads", labels={"team": "ads"}, unschedulable=True)
+        found.lists["nodes"] = [cordoned, *(n for n in found.all("nodes") if n["metadata"]["name"] != "node-ads")]
+        reconciler.run()
+        (made,) = found.all("executormoves")
+        assert (made["spec"]["executor"]["pod"], made["spec"]["targetNodeName"]) == ("ads-exec-7", "spare")
+        assert made["spec"]["reason"]["taint"] == "node.kubernetes.io/unschedulable"
+        reconciler.run()
+        assert len(found.all("executormoves")) == 1
+        assert len(prompt.asked) == 1, "there was one full pass only"
