@@ -69,7 +69,8 @@ bench: setup ## Run all benchmarks, or one: make bench BENCH=planner
 
 generate: ## Rewrite generated files (CRDs and their copies, manifests)
 	@.venv/bin/ballast crds
-	@$(RUN) -m tests.charts.kustomization
+	@$(RUN) -m tests.charts
+	@$(RUN) -m tests.metrics_page
 
 format: ## Format and mend what can be mended
 	@.venv/bin/ruff format operator tests benchmarks examples

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
@@ -82,6 +82,7 @@ class Operator:
     def __init__(self, connection: Connection, settings: Settings) -> None:
         self._connection, self._settings = connection, settings
         self._telemetry = Telemetry(CollectorRegistry())
+        ProcessCollector(registry=self._telemetry.registry)
         self._telemetry.build.info({"version": version("ballast-operator"), "python": platform.python_version()})
         self._client = Client(connection, observer=self._telemetry.count_request)
         self._agenda = Agenda()

@@ -32,13 +32,14 @@ from ballast.controller.quarantine import Quarantine, logged
 from ballast.controller.released import Released
 from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch, wanted
-from ballast.controller.telemetry import Telemetry
+from ballast.controller.telemetry import UNUSABLE, Telemetry
 from ballast.controller.topology_turns import TopologyTurns
 from ballast.controller.unclaimed import unclaimed
 from ballast.controller.ungated import Ungated
 from ballast.errors import described
 from ballast.kube.errors import KubeError
 from ballast.model import ConditionReason, Memory, Plan, Reason
+from ballast.moves.budget import ExecutorCounts, pool_budgets_left
 from ballast.planner.plan import plan
 
 _LOG = logging.getLogger(__name__)
@@ -435,6 +436,13 @@ class Reconciler:
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)
         telemetry.keep_unplaced(name, decided.unplaced)
+        telemetry.keep_localities(name, decided.locality)
+        moves, counts = context.snapshot.moves, ExecutorCounts.of(context.snapshot.executors)
+        telemetry.keep_moves(name, moves, pool_budgets_left(moves, context.policy.moves, counts, self._clock()))
+        telemetry.paused.labels(name).set(len(decided.paused))
+        telemetry.stopped.labels(name).set(context.read.resource.spec.stopped)
+        if full and context.reading.health.reason in UNUSABLE:
+            telemetry.unusable_readings.labels(name, context.reading.health.reason.value).inc()
         if full and context.reading.at is not None:
             # Last, so that a reader of it also sees the results of these metrics.
             telemetry.metrics_at.labels(name).set(context.reading.at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,10 +12,30 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from ballast.errors import BallastError
 from ballast.kube.client import Action
 from ballast.kube.errors import KubeError
-from ballast.model import Executor, MovePhase, NodeView, Phase, Reason, Unplaced, counts_of
+from ballast.model import (
+    ConditionReason,
+    Executor,
+    LocalityView,
+    Move,
+    MovePhase,
+    NodeView,
+    Phase,
+    Reason,
+    Unplaced,
+    counts_of,
+)
 from ballast.prometheus import DROPPED
 
 _PASS_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_OPEN = tuple(phase for phase in MovePhase if phase.in_flight or phase is MovePhase.PROPOSED)
+UNUSABLE = (
+    ConditionReason.UNREACHABLE,
+    ConditionReason.SECRET_NOT_READ,
+    ConditionReason.NO_NODE_METRICS,
+    ConditionReason.METRICS_AMBIGUOUS,
+    ConditionReason.CLOCKS_DISAGREE,
+)
+"""Why no pass can use a reading of Prometheus."""
 _HOLD_BUCKETS = (0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0)
 
 
@@ -32,6 +53,8 @@ class Telemetry:
         self.registry = registry
         self._nodes: dict[str, frozenset[str]] = {}
         self._places: dict[str, frozenset[_Place]] = {}
+        self._topologies: dict[str, frozenset[str]] = {}
+        self._budgets: dict[str, frozenset[str]] = {}
         self.pass_seconds = Histogram(
             "ballast_pass_duration_seconds", "Time of one pass over a pool", ["policy"], registry=registry,
             buckets=_PASS_BUCKETS,
@@ -101,6 +124,38 @@ class Telemetry:
             "ballast_executor_info", "1 while the executor is on the node", ["policy", *_Place._fields],
             registry=registry,
         )  # fmt: skip
+        self.cross_zone_ratio = Gauge(
+            "ballast_topology_cross_zone_ratio", "Share of a topology's traffic that crosses zones",
+            ["policy", "topology"], registry=registry,
+        )  # fmt: skip
+        self.cross_rack_ratio = Gauge(
+            "ballast_topology_cross_rack_ratio", "Share of a topology's traffic that crosses racks",
+            ["policy", "topology"], registry=registry,
+        )  # fmt: skip
+        self.cross_zone_bytes = Gauge(
+            "ballast_topology_cross_zone_bytes_per_second",
+            "Traffic of a topology that crosses zones, where its rates are known", ["policy", "topology"],
+            registry=registry,
+        )  # fmt: skip
+        self.open_moves = Gauge(
+            "ballast_open_moves", "Moves that have not ended, by phase", ["policy", "phase"], registry=registry
+        )
+        self.budget_left = Gauge(
+            "ballast_budget_moves_left", "Moves that a budget of the whole pool still allows now",
+            ["policy", "budget"], registry=registry,
+        )  # fmt: skip
+        self.paused = Gauge(
+            "ballast_paused_topologies", "Topologies whose moves rest because earlier ones did not help",
+            ["policy"], registry=registry,
+        )  # fmt: skip
+        self.stopped = Gauge(
+            "ballast_policy_stopped", "1 while `kubectl ballast stop` has stopped the policy", ["policy"],
+            registry=registry,
+        )  # fmt: skip
+        self.unusable_readings = Counter(
+            "ballast_prometheus_errors", "Readings of Prometheus that no pass can use, by reason",
+            ["policy", "reason"], registry=registry,
+        )  # fmt: skip
         self.clock_behind = Gauge(
             "ballast_clock_behind_seconds",
             "By how much this machine's clock is behind the API server's, where it is corrected; negative: ahead",
@@ -134,7 +189,8 @@ class Telemetry:
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
             self.node_hits, self.imbalance, self.metrics_at, self.samples_dropped, self.gated, self.unplaced_sets,
-            self.unknown_topology, self.unplaced,
+            self.unknown_topology, self.unplaced, self.cross_zone_ratio, self.cross_rack_ratio, self.cross_zone_bytes,
+            self.open_moves, self.budget_left, self.paused, self.stopped, self.unusable_readings,
         )  # fmt: skip
 
     def count_request(self, action: Action, status: int) -> None:
@@ -164,11 +220,15 @@ class Telemetry:
             self.passes.labels(policy, result)
         for cause in DROPPED:
             self.samples_dropped.labels(policy, cause)
+        for unusable in UNUSABLE:
+            self.unusable_readings.labels(policy, unusable.value)
 
     def forget(self, policy: str) -> None:
         """Drop the series of a policy that is gone; they would look like those of one that hangs."""
         self._nodes.pop(policy, None)
         self._places.pop(policy, None)
+        self._topologies.pop(policy, None)
+        self._budgets.pop(policy, None)
         for metric in self._of_policies:
             metric.remove_by_labels({"policy": policy})
 
@@ -190,6 +250,35 @@ class Telemetry:
             self.imbalance.labels(policy).set(max(scores.values()) - min(scores.values()))
         else:
             self.imbalance.remove(policy)
+
+    def keep_localities(self, policy: str, localities: Sequence[LocalityView]) -> None:
+        """How far the traffic of topologies travels; series of a topology of which that is unknown are dropped."""
+        topologies = frozenset(each.topology for each in localities)
+        for gone in self._topologies.get(policy, frozenset()) - topologies:
+            for metric in (self.cross_zone_ratio, self.cross_rack_ratio, self.cross_zone_bytes):
+                metric.remove(policy, gone)
+        for each in localities:
+            for metric, value in (
+                (self.cross_zone_ratio, each.cross_zone_ratio),
+                (self.cross_rack_ratio, each.cross_rack_ratio),
+                (self.cross_zone_bytes, each.cross_zone_bytes_per_second),
+            ):
+                if value is None:
+                    metric.remove(policy, each.topology)
+                else:
+                    metric.labels(policy, each.topology).set(value)
+        self._topologies[policy] = topologies
+
+    def keep_moves(self, policy: str, moves: Iterable[Move], budgets_left: Mapping[str, int]) -> None:
+        """The policy's own open moves, and what its budgets leave by their place in `moves.budgets`."""
+        phases = Counts(move.phase for move in moves if not move.elsewhere)
+        for phase in _OPEN:
+            self.open_moves.labels(policy, phase.value).set(phases[phase])
+        for gone in self._budgets.get(policy, frozenset()) - budgets_left.keys():
+            self.budget_left.remove(policy, gone)
+        for budget, left in budgets_left.items():
+            self.budget_left.labels(policy, budget).set(left)
+        self._budgets[policy] = frozenset(budgets_left)
 
     def keep_watches(self, ages: Mapping[str, float], restarts: Mapping[str, int]) -> None:
         """By resource."""

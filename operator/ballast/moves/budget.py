@@ -279,6 +279,18 @@ def _stayed(move: Move) -> bool:
     return move.phase is MovePhase.FAILED and move.left_at is None and not move.blocked
 
 
+def pool_budgets_left(
+    moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float
+) -> Mapping[str, int]:
+    """How many more moves each budget of the whole pool allows now, by its place in `moves.budgets`."""
+    charged = of_pool(moves)
+    return {
+        str(index): max(0, allowed(budget, counts.pool) - used(budget, charged, now))
+        for index, budget in enumerate(policy.budgets)
+        if budget.scope == "Pool" and active(budget, now)
+    }
+
+
 def used(budget: Budget, moves: Iterable[Move], now: float, *, periods: int = 1) -> int:
     """How many of these moves count against the budget, or have in its last `periods`."""
     return len(_charged(budget, moves, now, periods=periods))

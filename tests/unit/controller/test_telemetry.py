@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.client import Action
-from ballast.model import NodeView, Phase
-from tests.builders import an_executor
+from ballast.model import LocalityView, MovePhase, NodeView, Phase
+from tests.builders import a_move, an_executor
+from tests.metrics_page import FILE, metrics, rendered
 
 NODES = (("a", 50.0), ("b", 90.0))
 
@@ -32,6 +30,8 @@ def test_a_policy_that_is_gone_leaves_no_series() -> None:
         telemetry.pass_seconds.labels(name).observe(0.1)
         telemetry.keep_nodes(name, [NodeView("a", ("z", "r", "a"), 50.0, 50.0, 1)])
         telemetry.keep_executors(name, [an_executor("clicks-exec-1", node="a")])
+        telemetry.keep_localities(name, [travels("a/clicks", cross_zone=0.5)])
+        telemetry.keep_moves(name, [], {"0": 1})
     assert policies(telemetry) == {"streaming", "batch"}
     telemetry.forget("batch")
     assert policies(telemetry) == {"streaming"}
@@ -100,25 +100,9 @@ def test_executors_whose_label_names_nothing_are_counted_until_they_are_gone() -
     assert told() == 0.0
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "observability.md"
-ROW = re.compile(r"^\| `(ballast_\w+)` \| (\w+) \| ([^|]*)\| ([^|]*) \|$", re.MULTILINE)
-SUFFIXES = {"counter": "_total", "info": "_info"}
-
-
 def test_the_page_lists_every_metric_with_its_type_labels_and_help() -> None:
-    telemetry = Telemetry(CollectorRegistry())
-    metrics = [each for each in vars(telemetry).values() if isinstance(each, MetricWrapperBase)]
-    found = {
-        each._name + SUFFIXES.get(str(each._type), ""): (each._type, each._labelnames, each._documentation)
-        for each in metrics
-    }
-    found["ballast_build_info"] = ("info", ("version", "python"), found["ballast_build_info"][2])
-    listed = {
-        name: (kind, tuple(re.findall(r"\w+", labels)), meaning)
-        for name, kind, labels, meaning in ROW.findall(PAGE.read_text(encoding="utf-8"))
-    }
-    plain = {name: (kind, labels, words.replace("`", "")) for name, (kind, labels, words) in listed.items()}
-    assert plain == {name: (kind, labels, words.replace("`", "")) for name, (kind, labels, words) in found.items()}
+    assert FILE.read_text(encoding="utf-8") == rendered(), "run `make generate`"
+    assert "ballast_build_info" in {metric.name for metric in metrics()}
 
 
 @pytest.mark.parametrize(
@@ -149,3 +133,44 @@ def test_requests_are_counted_by_verb_resource_and_answer() -> None:
     telemetry.count_request(Action("create", "pods/eviction", "ns/p"), 429)
     labels = {"verb": "create", "resource": "pods/eviction", "code": "429"}
     assert telemetry.registry.get_sample_value("ballast_api_requests_total", labels) == 1.0
+
+
+def value(telemetry: Telemetry, name: str, **labels: str) -> float | None:
+    return telemetry.registry.get_sample_value(name, {"policy": "streaming", **labels})
+
+
+def travels(topology: str, *, cross_zone: float | None, bytes_per_second: float | None = None) -> LocalityView:
+    return LocalityView(topology, cross_zone, 0.5, 0.5, bytes_per_second, cost=1.0)
+
+
+def test_how_far_traffic_travels_is_told_of_the_topologies_that_there_are() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    telemetry.keep_localities(
+        "streaming", [travels("a/clicks", cross_zone=0.25, bytes_per_second=100.0), travels("a/ads", cross_zone=0.0)]
+    )
+    assert value(telemetry, "ballast_topology_cross_zone_ratio", topology="a/clicks") == 0.25
+    assert value(telemetry, "ballast_topology_cross_zone_bytes_per_second", topology="a/clicks") == 100.0
+    assert value(telemetry, "ballast_topology_cross_zone_bytes_per_second", topology="a/ads") is None
+    telemetry.keep_localities("streaming", [travels("a/ads", cross_zone=None)])
+    assert value(telemetry, "ballast_topology_cross_zone_ratio", topology="a/clicks") is None
+    assert value(telemetry, "ballast_topology_cross_zone_ratio", topology="a/ads") is None
+    assert value(telemetry, "ballast_topology_cross_rack_ratio", topology="a/ads") == 0.5
+
+
+def test_open_moves_are_counted_by_phase_and_those_of_other_policies_are_not() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    moves = [
+        a_move("m1", phase=MovePhase.LEAVING),
+        a_move("m2", phase=MovePhase.PROPOSED),
+        a_move("m3", phase=MovePhase.LEAVING, elsewhere=True),
+        a_move("m4", phase=MovePhase.SUCCEEDED),
+    ]
+    telemetry.keep_moves("streaming", moves, {"0": 3, "2": 1})
+    assert value(telemetry, "ballast_open_moves", phase="Leaving") == 1
+    assert value(telemetry, "ballast_open_moves", phase="Proposed") == 1
+    assert value(telemetry, "ballast_open_moves", phase="Succeeded") is None
+    assert value(telemetry, "ballast_budget_moves_left", budget="2") == 1
+    telemetry.keep_moves("streaming", [], {"0": 4})
+    assert value(telemetry, "ballast_open_moves", phase="Leaving") == 0
+    assert value(telemetry, "ballast_budget_moves_left", budget="0") == 4
+    assert value(telemetry, "ballast_budget_moves_left", budget="2") is None

@@ -10,6 +10,7 @@ from ballast.moves.budget import (
     active,
     next_reset,
     node_objection,
+    pool_budgets_left,
     pool_objection,
     topology_objection,
     used,
@@ -531,3 +532,13 @@ def test_moves_by_hand_get_half_of_what_may_be_moved_at_a_node_and_the_strategy_
     assert (asked(flying, by_hand=True), asked(flying, by_hand=False)) == (Reason.MAX_CONCURRENT, None)
     assert (asked(done, by_hand=True), asked(done, by_hand=False)) == (Reason.BUDGET, None)
     assert (asked(flying[:1], by_hand=True), asked(done[:1], by_hand=True)) == (None, None)
+
+
+def test_what_budgets_of_the_whole_pool_leave_is_told_by_their_place() -> None:
+    daily = Budget(moves=3, per_seconds=86400.0)
+    elsewhere = Budget(moves=1, per_seconds=86400.0, scope="Topology")
+    spent = Budget(moves=1, percent=5, per_seconds=3600.0)
+    policy = MovesPolicy(budgets=(daily, elsewhere, spent))
+    moves = [FLYING, a_move("m2", started_at=NOW - 7200.0, ended_at=NOW - 7000.0, elsewhere=True)]
+    assert pool_budgets_left(moves, policy, ExecutorCounts(pool=10), NOW) == {"0": 2, "2": 0}
+    assert pool_budgets_left([], policy, ExecutorCounts(pool=60), NOW) == {"0": 3, "2": 3}
