@@ -7,7 +7,6 @@ installed it.
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from pathlib import Path
 
@@ -24,15 +23,11 @@ _OF_HELM = re.compile(r"^ +(app\.kubernetes\.io/managed-by|helm\.sh/chart): .*\n
 
 def rendered(helm: Helm) -> str:
     """What belongs into the file. The definitions are in crds/ already."""
-    options = (f"--namespace={NAMESPACE}", f"--kube-version={KUBERNETES}", "--no-hooks", "--set=crds.install=false")
+    options = (f"--namespace={NAMESPACE}", f"--kube-version={KUBERNETES}", "--no-hooks")
     return _HEADER + _OF_HELM.sub("", helm.run("template", RELEASE, str(CHART), *options))
 
 
-def main() -> int:
+def write() -> None:
+    """Make the file current."""
     with tempfile.TemporaryDirectory() as home:
         FILE.write_text(rendered(Helm(find_binaries(["helm"], progress=print)["helm"], Path("/dev/null"), Path(home))))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

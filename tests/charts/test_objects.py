@@ -15,7 +15,6 @@ from tests.testbed.errors import TestbedError
 CLUSTER_SCOPED = {
     "ClusterRole",
     "ClusterRoleBinding",
-    "CustomResourceDefinition",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
     "ValidatingAdmissionPolicy",
@@ -27,7 +26,6 @@ LONGEST_RELEASE = "a" * 53
 def test_all_that_it_makes(defaults: Manifests) -> None:
     assert Counter(document["kind"] for document in defaults.documents) == {
         "ServiceAccount": 2,
-        "CustomResourceDefinition": 4,
         "ClusterRole": 4,
         "ClusterRoleBinding": 2,
         "Role": 2,
@@ -63,8 +61,6 @@ def test_names_that_yaml_takes_for_something_else_stay_text(render: Renderer, na
 
 def test_every_object_says_whose_it_is(render: Renderer) -> None:
     for document in render(release="prod").documents:
-        if document["kind"] == "CustomResourceDefinition":
-            continue
         labels = document["metadata"]["labels"]
         assert labels["app.kubernetes.io/name"] == "ballast"
         assert labels["app.kubernetes.io/instance"] == "prod"
@@ -74,7 +70,7 @@ def test_every_object_says_whose_it_is(render: Renderer) -> None:
 
 def test_two_releases_share_no_object(render: Renderer) -> None:
     def names(release: str) -> set[tuple[str, str]]:
-        found = render({"crds": {"install": False}}, release=release).documents
+        found = render(release=release).documents
         return {(document["kind"], document["metadata"]["name"]) for document in found}
 
     assert not names("one") & names("two")
@@ -83,8 +79,7 @@ def test_two_releases_share_no_object(render: Renderer) -> None:
 def test_the_longest_release_name_makes_valid_names(render: Renderer) -> None:
     found = render(release=LONGEST_RELEASE)
     for document in found.documents:
-        if document["kind"] != "CustomResourceDefinition":
-            assert len(document["metadata"]["name"]) <= 63
+        assert len(document["metadata"]["name"]) <= 63
     (cron,) = found.of("CronJob")
     assert len(cron["metadata"]["name"]) <= 52
 
@@ -143,31 +138,21 @@ def test_what_tells_replicas_apart_is_not_set_by_env(name: str, render: Renderer
     ("values", "words"),
     [
         ({"metrics": None}, "missing property 'metrics'"),
-        ({"crds": {"keep": None}}, "at '/crds': missing property 'keep'"),
         ({"gate": {"install": None}}, "at '/gate': missing property 'install'"),
         ({"lease": {"durationSeconds": None}}, "at '/lease': missing property 'durationSeconds'"),
     ],
     ids=str,
 )
 def test_a_default_that_is_taken_away_is_named(values: JSON, words: str, render: Renderer) -> None:
-    """Helm takes null for that. Without `crds.keep`, uninstalling would delete everybody's policies and topologies."""
+    """Helm takes null for that."""
     with pytest.raises(TestbedError, match=words):
         render(values)
 
 
-def test_the_definitions_are_those_of_the_models_and_are_kept(defaults: Manifests) -> None:
-    assert crd.check(CHART / "files" / "crds") == [], "run `ballast crds`"
-    for kind in crd.KINDS:
-        rendered = defaults.named("CustomResourceDefinition", kind.crd_name)
-        made = crd.definition(kind)
-        kept = {"annotations": {"helm.sh/resource-policy": "keep"}}
-        assert rendered == {**made, "metadata": {**made["metadata"], **kept}}
-
-
-def test_the_definitions_can_be_left_to_others_or_go_with_the_release(render: Renderer) -> None:
-    assert render({"crds": {"install": False}}).of("CustomResourceDefinition") == []
-    for definition in render({"crds": {"keep": False}}).of("CustomResourceDefinition"):
-        assert "annotations" not in definition["metadata"]
+def test_the_definitions_are_those_of_the_models(defaults: Manifests) -> None:
+    """Where Helm installs them and then leaves them alone: a rollback, or an uninstallation, must not reach them."""
+    assert crd.check(CHART / "crds") == [], "run `ballast crds`"
+    assert defaults.of("CustomResourceDefinition") == []
 
 
 def test_it_carries_the_version_of_the_program() -> None:

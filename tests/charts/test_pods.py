@@ -139,8 +139,8 @@ def test_only_the_namespaces_that_scrape_reach_the_metrics_and_anything_the_prob
     assert policy["spec"]["podSelector"] == {"matchLabels": service["spec"]["selector"]}
     assert policy["spec"]["policyTypes"] == ["Ingress"]
     probes, metrics = policy["spec"]["ingress"]
-    assert probes == {"ports": [{"port": "health"}]}
-    assert metrics["ports"] == [{"port": "metrics"}]
+    assert probes == {"ports": [{"port": "health", "protocol": "TCP"}]}
+    assert metrics["ports"] == [{"port": "metrics", "protocol": "TCP"}]
     (chosen,) = metrics["from"]
     assert chosen == {
         "namespaceSelector": {
@@ -159,7 +159,7 @@ def test_probes_and_the_service_reach_the_ports_that_are_served(render: Renderer
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "health"}
     (service,) = found.of("Service")
-    assert service["spec"]["ports"] == [{"name": "metrics", "port": 9999, "targetPort": "metrics"}]
+    assert service["spec"]["ports"] == [{"name": "metrics", "port": 9999, "targetPort": "metrics", "protocol": "TCP"}]
 
 
 def test_a_replica_that_is_slow_to_start_is_not_taken_for_a_dead_one(defaults: Manifests) -> None:

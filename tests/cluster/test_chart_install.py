@@ -76,12 +76,62 @@ def test_an_upgrade_changes_what_was_asked_for(installed: Installation) -> None:
     assert deployment(installed)["spec"]["replicas"] == 2
 
 
-def test_an_upgrade_brings_definitions_up_to_date(installed: Installation) -> None:
+def bring_definitions_up_to_date(installed: Installation) -> None:
+    """As the chart's README says."""
+    installed.testbed.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CHART / "crds"))
+
+
+def test_definitions_are_brought_up_to_date_by_hand(installed: Installation) -> None:
     crd = f"crd/{KINDS[0].crd_name}"
     installed.testbed.kubectl("patch", crd, "--type=json", '-p=[{"op": "remove", "path": "/spec/names/shortNames"}]')
-    installed.upgrade()
+    bring_definitions_up_to_date(installed)
     found = json.loads(installed.testbed.kubectl("get", crd, "--output=json"))
     assert found["spec"]["names"]["shortNames"] == list(KINDS[0].short_names)
+
+
+def test_a_rollback_keeps_newer_definitions_and_what_users_wrote_by_them(installed: Installation) -> None:
+    """With older definitions the next write of a status would drop the field for good, without a warning."""
+    policy = yaml.safe_load(EXAMPLE.read_text())
+    name = policy["metadata"]["name"]
+    schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/ofTomorrow"
+    newer = json.dumps([{"op": "add", "path": schema, "value": {"type": "string"}}])
+    installed.testbed.kubectl("patch", f"crd/{BALANCING_POLICY.plural}.ballast.dev", "--type=json", f"-p={newer}")
+    try:
+        policy["spec"]["ofTomorrow"] = "kept"
+        wait_until(lambda: knows_tomorrow(installed, policy), what="the newer definition is served")
+        installed.upgrade("--set=replicas=1")
+        installed.rollback()
+        status = {"status": {"observedGeneration": 1}}
+        assert installed.admin.patch(BALANCING_POLICY, name, status, subresource="status").ok
+        installed.upgrade()
+        assert installed.admin.read(BALANCING_POLICY, name).body["spec"]["ofTomorrow"] == "kept"
+    finally:
+        installed.testbed.kubectl("delete", "bpol", name, "--ignore-not-found")
+        bring_definitions_up_to_date(installed)
+
+
+def knows_tomorrow(installed: Installation, policy: dict[str, Any]) -> bool:
+    installed.testbed.apply(policy)
+    return "ofTomorrow" in installed.admin.read(BALANCING_POLICY, policy["metadata"]["name"]).body["spec"]
+
+
+def test_two_tools_may_apply_what_the_chart_makes_without_a_conflict(installed: Installation) -> None:
+    """Where a field is atomic and the API server fills in a default, even the same manifest would conflict."""
+    testbed, release = installed.testbed, "twin"
+    rendered = testbed.helm("template", release, str(CHART), f"--namespace={PROBES}", "--no-hooks", *EVERY_OBJECT)
+    apply = ("apply", "--server-side", "-f", "-")
+    testbed.kubectl(*apply, "--field-manager=one", input_text=rendered)
+    try:
+        assert testbed.kubectl(*apply, "--field-manager=two", input_text=rendered)
+    finally:
+        testbed.kubectl("delete", "-f", "-", "--wait=false", input_text=rendered)
+
+
+EVERY_OBJECT = (
+    "--set=networkPolicy.egress.enabled=true",
+    "--set=dashboards.enabled=true",
+    f"--set=evictionNamespaces={{{PROBES}}}",
+)
 
 
 @pytest.mark.soak

@@ -35,7 +35,7 @@ OWN = {"leases", "gateswitches", "gateswitches/status"}
 def second_release(installed: Installation) -> Iterator[None]:
     plane, where = installed.testbed, f"--namespace={THERE}"
     plane.create_namespace(THERE)
-    plane.helm("install", SECOND, str(CHART), where, "--set=crds.install=false")
+    plane.helm("install", SECOND, str(CHART), where, "--skip-crds")
     try:
         yield
     finally:
@@ -109,7 +109,7 @@ def doomed_release(installed: Installation) -> Iterator[None]:
     """A release that Helm can't uninstall: what it knows of it is in a namespace that goes."""
     plane = installed.testbed
     plane.create_namespace(DOOMED_THERE)
-    plane.helm("install", DOOMED, str(CHART), f"--namespace={DOOMED_THERE}", "--set=crds.install=false")
+    plane.helm("install", DOOMED, str(CHART), f"--namespace={DOOMED_THERE}", "--skip-crds")
     try:
         yield
     finally:

@@ -103,6 +103,35 @@ EVERYTHING = tuple(name for suite in SUITES for name in suite.packages)
 """What a testbed and its tests need."""
 OTHERS = (
     Suite(
+        module="kubeconform",
+        version="v0.8.0",
+        packages={"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform"},
+        minimum=(0, 7, 0),
+        version_flags=("-v",),
+        stamps=("main.version=v0.8.0",),
+    ),
+    Suite(
+        module="helm3",
+        version="v3.22.0",
+        packages={"helm3": "helm.sh/helm/v3/cmd/helm"},
+        minimum=(3, 18, 0),
+        version_flags=("version", "--short"),
+        # Without the last four it takes every cluster for Kubernetes 1.20.
+        stamps=(
+            "helm.sh/helm/v3/internal/version.version=v3.22.0",
+            "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+            "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=37",
+            "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1",
+            "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=37",
+        ),
+    ),
+    Suite(
+        module="prometheus-operator",
+        version="v0.85.0",
+        packages={},  # only its definitions
+        minimum=(0, 85, 0),
+    ),
+    Suite(
         module="descheduler",
         version="v0.36.0",
         packages={"descheduler": "sigs.k8s.io/descheduler/cmd/descheduler"},
@@ -137,7 +166,7 @@ OTHERS = (
         stamps=("sigs.k8s.io/kueue/pkg/version.GitVersion=v0.15.0",),
     ),
 )
-"""Built when a benchmark asks for them."""
+"""Built when a test or a benchmark asks for them."""
 _ALL = SUITES + OTHERS
 
 
@@ -192,6 +221,21 @@ def karpenter_definitions(*, progress: Progress = silent, cache: Path | None = N
     return _manifests(
         "karpenter", "sigs.k8s.io/karpenter", folders, title="definitions", progress=progress, cache=cache
     )
+
+
+def prometheus_operator_definitions(*, progress: Progress = silent, cache: Path | None = None) -> Path:
+    """A file with the definitions of Prometheus Operator, taken from its pinned module."""
+    module, folders = "github.com/prometheus-operator/prometheus-operator", ["example/prometheus-operator-crd"]
+    return _manifests("prometheus-operator", module, folders, title="definitions", progress=progress, cache=cache)
+
+
+def kubernetes_openapi(*, progress: Progress = silent, cache: Path | None = None) -> Path:
+    """The folder with the OpenAPI documents of Kubernetes, in its pinned module."""
+    go = find_go(cache or cache_folder(), progress=progress)
+    folder = TOOLS_FOLDER / "kubernetes"
+    go.run("mod", "download", "k8s.io/kubernetes", directory=folder)
+    source = go.run("list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes", directory=folder).strip()
+    return Path(source) / "api" / "openapi-spec"
 
 
 def kueue_manifests(*, progress: Progress = silent, cache: Path | None = None) -> Path:

@@ -1,7 +1,7 @@
 {{/* Where pods may run and what pulls their image: the same for the operator and for the jobs that release. */}}
 {{- define "ballast.scheduling" -}}
 {{- $chosen := dict -}}
-{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" -}}
+{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" "hostNetwork" "dnsPolicy" -}}
 {{- with index $.Values $key -}}{{- $_ := set $chosen $key . -}}{{- end -}}
 {{- end -}}
 {{- with $chosen -}}{{- toYaml . -}}{{- end -}}
@@ -12,11 +12,10 @@
 {{- $root := .root -}}
 {{- $name := include "ballast.name" $root -}}
 metadata:
-  labels:
-    {{- include "ballast.labels" $root | nindent 4 }}
-    app.kubernetes.io/component: release
+  {{- $labels := dict "app.kubernetes.io/component" "release" }}
+  labels: {{- include "ballast.labelsWith" (dict "root" $root "labels" $labels) | nindent 4 }}
 spec:
-  serviceAccountName: {{ $name }}-release
+  serviceAccountName: {{ include "ballast.account" $root }}-release
   restartPolicy: Never
   securityContext: {{- include "ballast.podSecurity" $root | nindent 4 }}
   {{- with include "ballast.scheduling" $root }}{{ . | nindent 2 }}{{ end }}

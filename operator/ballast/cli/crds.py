@@ -19,7 +19,7 @@ EXAMPLES = (
 )
 
 DEFINITIONS = Path("crds")
-CHART_COPY = Path("charts/ballast/files/crds")
+CHART_COPY = Path("charts/ballast/crds")
 PAGE = Path("docs/resources.md")
 
 

@@ -57,7 +57,7 @@ def test_a_check_names_every_file_that_differs(
     assert checked.exit_code == 1
     for path in (
         "crds/ballast.dev_oldkinds.yaml",
-        "charts/ballast/files/crds/ballast.dev_gateswitches.yaml",
+        "charts/ballast/crds/ballast.dev_gateswitches.yaml",
         str(PAGE),
     ):
         assert f"{path} differs from the models: run `ballast crds`" in checked.stderr
@@ -73,7 +73,7 @@ def test_a_named_directory_gets_the_definitions_alone(tmp_path: Path, program: t
 
 
 def test_outside_a_checkout_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(BallastError, match="has no crds, charts/ballast/files/crds, docs: go to the top of a checkout"):
+    with pytest.raises(BallastError, match="has no crds, charts/ballast/crds, docs: go to the top of a checkout"):
         Files.of_repository(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
