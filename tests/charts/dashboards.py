@@ -147,8 +147,8 @@ TOPOLOGY = Dashboard(
             },
         ),
         Panel(
-            "Sets released without a place, an hour", "none",
-            {"{{cause}}": f"sum by (cause) (increase(ballast_unplaced_sets_total{{{_POLICY}}}[1h]))"},
+            "Executors that are not placed", "none",
+            {"{{cause}}": f"sum by (cause) (ballast_unplaced_executors{{{_POLICY}}})"},
         ),
     ),
 )  # fmt: skip

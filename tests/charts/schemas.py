@@ -6,7 +6,9 @@ The schemas that a cluster publishes let any field through, and refer to files t
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,20 @@ JSON = dict[str, Any]
 LOCATION = "{{.ResourceKind}}-{{.Group}}-{{.ResourceAPIVersion}}.json"
 _PREFIX = "#/definitions/"
 _ANY_AMOUNT = {"io.k8s.apimachinery.pkg.util.intstr.IntOrString", "io.k8s.apimachinery.pkg.api.resource.Quantity"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconform:
+    binary: Path
+    schemas: Path
+
+    def complaints(self, *documents: JSON) -> str:
+        """What it finds; empty if every document is valid."""
+        ended = subprocess.run(
+            [self.binary, "-strict", "-schema-location", f"{self.schemas}/{LOCATION}", "-"],
+            input=yaml.safe_dump_all(documents), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return "" if ended.returncode == 0 else ended.stdout + ended.stderr
 
 
 def write_kubernetes(swagger: Path, folder: Path) -> None:
@@ -54,7 +70,7 @@ _Loader.add_constructor("tag:yaml.org,2002:value", lambda _loader, node: str(nod
 def definitions_in(file: Path) -> list[JSON]:
     """The CustomResourceDefinitions in a file."""
     documents = yaml.load_all(file.read_text(), Loader=_Loader)
-    return [each for each in documents if each and each["kind"] == "CustomResourceDefinition"]
+    return [each for each in documents if each and each.get("kind") == "CustomResourceDefinition"]
 
 
 def closed(schema: JSON) -> JSON:

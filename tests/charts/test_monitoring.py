@@ -40,7 +40,7 @@ HEALTHY = [
     series("ballast_gate_switched_off", "0x500"),
     series("ballast_gate_hold_seconds_count", "0+10x500", FAST),
     series("ballast_gate_hold_seconds_bucket", "0+10x500", f'{FAST},le="15.0"'),
-    series("ballast_unplaced_sets_total", "4x500", f'{FAST},cause="PoolFull"'),
+    series("ballast_unplaced_executors", "0x500", f'{FAST},cause="PoolFull"'),
     series("ballast_prometheus_errors_total", "0x500", f'{FAST},reason="Unreachable"'),
     series("ballast_moves_total", "0x500", f'{FAST},phase="Failed"'),
     series("ballast_paused_topologies", "0x500", FAST),
@@ -67,8 +67,8 @@ FIRING: dict[str, tuple[list[dict[str, str]], int, Mapping[str, str]]] = {
         [series("ballast_gate_hold_seconds_bucket", "0+9x500", f'{FAST},le="15.0"')], 60, OF_POLICY,
     ),
     "BallastNotPlaced": (
-        [series("ballast_unplaced_sets_total", "_x30 1x500", f'{FAST},cause="ForeignGate"')],
-        60, {**OF_POLICY, "cause": "ForeignGate"},
+        [series("ballast_unplaced_executors", "_x30 1x500", f'{FAST},cause="ForeignGate"')],
+        90, {**OF_POLICY, "cause": "ForeignGate"},
     ),
     "BallastMetricsUnusable": (
         [series("ballast_prometheus_errors_total", "0+1x500", f'{FAST},reason="Unreachable"')],
@@ -139,6 +139,11 @@ def test_the_rules_of_the_chart_are_those_of_the_file(render: Renderer) -> None:
         assert rule["labels"] == {**ALERTS[name]["labels"], "team": "data"}
         assert rule["annotations"]["summary"] == ALERTS[name]["annotations"]["summary"]
         assert rule["annotations"]["runbook_url"] == f"https://example.com/alerts#{name.lower()}"
+
+
+def test_alerts_are_left_out_by_names_that_exist() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert schema["properties"]["prometheusRule"]["properties"]["disabled"]["items"] == {"enum": list(ALERTS)}
 
 
 KNOWN = {metric.name: metric for metric in metrics()} | {

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import pytest
 import yaml
 
 from tests.charts.rendering import CHART, JSON, Manifests, Renderer
-from tests.charts.schemas import LOCATION, definitions_in, write_custom, write_kubernetes
+from tests.charts.schemas import Kubeconform
 from tests.charts.test_values import DIGEST, MOUNT
-from tests.testbed.binaries import find_binaries, kubernetes_openapi, prometheus_operator_definitions
+from tests.testbed.binaries import find_binaries
 
 EVERYTHING: JSON = {
     "image": {"digest": DIGEST},
@@ -37,28 +35,6 @@ EVERYTHING: JSON = {
     "priorityClassName": "system-cluster-critical",
     "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn"}},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Kubeconform:
-    binary: Path
-    schemas: Path
-
-    def complaints(self, *documents: JSON) -> str:
-        """What it finds; empty if every document is valid."""
-        ended = subprocess.run(
-            [self.binary, "-strict", "-schema-location", f"{self.schemas}/{LOCATION}", "-"],
-            input=yaml.safe_dump_all(documents), capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        return "" if ended.returncode == 0 else ended.stdout + ended.stderr
-
-
-@pytest.fixture(scope="module")
-def kubeconform(tmp_path_factory: pytest.TempPathFactory) -> Kubeconform:
-    folder = tmp_path_factory.mktemp("schemas")
-    write_kubernetes(kubernetes_openapi() / "swagger.json", folder)
-    write_custom(definitions_in(prometheus_operator_definitions()), folder)
-    return Kubeconform(find_binaries(["kubeconform"], progress=print)["kubeconform"], folder)
 
 
 def test_everything_that_the_chart_can_make_is_valid(kubeconform: Kubeconform, render: Renderer) -> None:
