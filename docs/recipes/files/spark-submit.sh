@@ -1,0 +1,23 @@
+spark-submit \
+  --master k8s://https://kubernetes.default.svc \
+  --deploy-mode cluster \
+  --name clicks \
+  --conf spark.kubernetes.namespace=analytics \
+  --conf spark.kubernetes.container.image=REGISTRY/clicks:1 \
+  --conf spark.kubernetes.authenticate.driver.serviceAccountName=spark \
+  --conf spark.executor.instances=6 \
+  --conf spark.executor.cores=2 \
+  --conf spark.executor.memory=4g \
+  --conf spark.kubernetes.executor.label.ballast.dev/topology=clickstream \
+  --conf spark.kubernetes.executor.label.ballast.dev/component=clicks \
+  --conf spark.decommission.enabled=true \
+  --conf spark.storage.decommission.enabled=false \
+  --conf spark.locality.wait=0s \
+  --conf spark.executor.failuresValidityInterval=1h \
+  --conf spark.shuffle.io.connectionCreationTimeout=5s \
+  --conf spark.shuffle.io.retryWait=1s \
+  --conf spark.ui.prometheus.enabled=true \
+  --conf spark.sql.streaming.metricsEnabled=true \
+  --conf 'spark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet' \
+  --conf 'spark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus' \
+  local:///opt/app/clicks.py
