@@ -126,7 +126,7 @@ def _workload(app: Submission) -> Iterator[Finding]:
 
 
 def _metrics(app: Submission) -> Iterator[Finding]:
-    """What README lists under "What Spark needs for moves", of an application that asks for moves."""
+    """What docs/use.md lists under "What Spark needs for moves", of an application that asks for moves."""
     if workload_of(app) != _STREAMING:
         return
     state, ui = "spark.sql.streaming.metricsEnabled", "spark.ui.prometheus.enabled"

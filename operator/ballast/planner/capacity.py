@@ -71,7 +71,7 @@ ADVICE = {
     ),
     Combination.UNKNOWN: Advice(
         "Prometheus has no fresh values of its tasks or of its CPU.",
-        ("Set spark.ui.prometheus.enabled=true, and let Prometheus scrape the driver: see the README.",),
+        ("Set spark.ui.prometheus.enabled=true, and let Prometheus scrape the driver: see docs/use.md.",),
     ),
 }
 

@@ -180,7 +180,7 @@ def test_where_there_is_no_policy_yet_the_first_one_is_shown(tmp_path: Path) -> 
 def test_the_first_policy_is_one_and_the_same_wherever_it_is_shown() -> None:
     shown = first_policy(FIRST_POLICY)
     assert BalancingPolicy.parse(yaml.safe_load(shown)).spec.moves.mode == "Recommend"
-    for file in ("README.md", "charts/ballast/templates/NOTES.txt"):
+    for file in ("docs/use.md", "charts/ballast/templates/NOTES.txt"):
         assert shown in (ROOT / file).read_text(encoding="utf-8")
 
 
