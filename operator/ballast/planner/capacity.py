@@ -71,7 +71,7 @@ ADVICE = {
     ),
     Combination.UNKNOWN: Advice(
         "Prometheus has no fresh values of its tasks or of its CPU.",
-        ("Set spark.ui.prometheus.enabled=true, and let Prometheus scrape the driver: see docs/use.md.",),
+        ("Set spark.ui.prometheus.enabled=true, and let Prometheus scrape the driver: see `ballast docs use`.",),
     ),
 }
 
