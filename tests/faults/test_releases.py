@@ -14,7 +14,6 @@ from tests.cluster.chart.installation import CHART, RELEASE, Installation
 from tests.cluster.controller.pool import Pool, pool, required_labels, zones
 from tests.cluster.controller.process import Replica, replica, switch
 from tests.faults.invariants import GATED_SECONDS, RECOVERY_SECONDS, watched
-from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
@@ -67,12 +66,6 @@ def assert_placed(mine: Pool, *, first: int) -> None:
 def gating(installed: Installation, name: str) -> tuple[bool, str]:
     found = installed.admin.read(GATE_SWITCH, name).body
     return found["spec"]["gating"], found["status"]["reason"]
-
-
-def test_a_second_release_is_refused_by_helm_since_the_definitions_are_the_first_ones(installed: Installation) -> None:
-    installed.testbed.create_namespace(THERE)
-    with pytest.raises(TestbedError, match=r"ballast\.dev"):
-        installed.testbed.helm("install", SECOND, str(CHART), f"--namespace={THERE}")
 
 
 def test_a_second_release_stands_aside_until_the_first_has_stopped(installed: Installation, tmp_path: Path) -> None:
