@@ -254,7 +254,7 @@ def test_an_uninstallation_with_a_set_at_its_gates_and_a_move_under_way_leaves_n
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ("replicas=0", "at '/replicas': minimum: got 0, want 1"),
+        ("replicas=6", "at '/replicas': maximum: got 6, want 5"),
         ("replica=2", "additional properties 'replica' not allowed"),
         ("evictionNamespaces={Team_A}", "at '/evictionNamespaces/0': 'Team_A' does not match pattern"),
         ("staleRelease.schedule=hourly", "at '/staleRelease/schedule': 'hourly' does not match pattern"),
