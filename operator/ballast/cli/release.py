@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -21,6 +22,8 @@ from ballast.kube.connection import Connection
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.lease import lease_is_stale
 from ballast.kube.template_gates import MOST_NAMED, GatedPod, gated_pods, template_gates
+
+Outcomes = dict[str, ReleaseOutcome | Deleted]
 
 EXAMPLES = (
     "ballast release --stale --namespace ballast-system",
@@ -95,7 +98,7 @@ def release(
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")
             # A gate that was removed leaves no trace of where it came from.
             gated_before = _gated(client)
-            outcomes = _release_all(gates) if other is None else _release_left_by(other, gates)
+            outcomes = _twice(gates.release_all, always=True) if other is None else _release_left_by(other, gates)
             # After it: reading what users have written must not keep executors gated.
             _warn(client, gated_before)
         elif lease_is_stale(
@@ -107,12 +110,12 @@ def release(
         ):
             other = _acting_instead(client, name)
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
-            outcomes = gates.release(older_than_seconds=0.0 if other is None else STALE_AFTER_SECONDS)
+            outcomes = _stale(gates, 0.0 if other is None else STALE_AFTER_SECONDS)
         elif unless_led:
             typer.echo("an operator leads: nothing to do")
             return
         else:
-            is_off, outcomes = True, gates.release(older_than_seconds=STALE_AFTER_SECONDS)
+            is_off, outcomes = True, _stale(gates, STALE_AFTER_SECONDS)
     finally:
         client.close()
     _tell(outcomes)
@@ -142,16 +145,23 @@ def _acting_instead(client: Client, name: str) -> str | None:
         return None
 
 
-def _release_all(gates: StaleGates) -> dict[str, ReleaseOutcome | Deleted]:
-    first = gates.release_all(replace=False)
+def _twice(release: Callable[..., Outcomes], *, always: bool = False) -> Outcomes:
+    """Retry what could not be released at first, and delete executors whose release is refused again.
+
+    `always`: retry also where nothing was refused, since other API servers may have gated some meanwhile.
+    """
+    first = release(replace=False)
+    if not always and not gated(first):
+        return first
     time.sleep(_PROPAGATION_SECONDS)
-    # This also retries the executors that could not be released at first.
-    return {pod: each for pod, each in first.items() if isinstance(each, Released | Deleted)} | gates.release_all(
-        replace=True
-    )
+    return {pod: each for pod, each in first.items() if isinstance(each, Released | Deleted)} | release(replace=True)
 
 
-def _release_left_by(other: str, gates: StaleGates) -> dict[str, ReleaseOutcome | Deleted]:
+def _stale(gates: StaleGates, older_than_seconds: float) -> Outcomes:
+    return _twice(partial(gates.release, older_than_seconds=older_than_seconds))
+
+
+def _release_left_by(other: str, gates: StaleGates) -> Outcomes:
     """Release those executors that the other release of Ballast does not. Pods do not show which one gated them."""
     typer.echo(
         f"the Ballast release {other} acts in this cluster, and has {_OTHERS_SECONDS:.0f} s to place its executors; "
@@ -159,7 +169,7 @@ def _release_left_by(other: str, gates: StaleGates) -> dict[str, ReleaseOutcome 
     )
     gates.look()
     time.sleep(_OTHERS_SECONDS)
-    return gates.release(older_than_seconds=STALE_AFTER_SECONDS)
+    return _stale(gates, STALE_AFTER_SECONDS)
 
 
 def _of_helm(client: Client, job: str, *, namespace: str) -> bool:

@@ -106,15 +106,16 @@ class StaleGates:
         self._gates = self._gates.after(pods, self._clock())
         return pods
 
-    def release(self, *, older_than_seconds: float) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
+    def release(
+        self, *, older_than_seconds: float, replace: bool
+    ) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
         """Release those whose last gate has been ours for so long, and those that are no executors.
 
-        Returns the outcomes by pod (`namespace/name`).
+        `replace`: as in `release_all`. Returns the outcomes by pod (`namespace/name`).
         """
         now = self._clock()
-        return self._released(
-            pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds
-        )
+        waiting = (p for p in self.look() if p.executor is None or self._waited(p, now) >= older_than_seconds)
+        return self._released(waiting, replace=replace)
 
     def release_all(self, *, replace: bool) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
         """The same for all pods, also those with other gates: Ballast's gate is removed, the others stay.
@@ -124,9 +125,7 @@ class StaleGates:
         """
         return self._released(self.look(), replace=replace)
 
-    def _released(
-        self, pods: Iterable[Pod], *, replace: bool = True
-    ) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
+    def _released(self, pods: Iterable[Pod], *, replace: bool) -> dict[str, actions.ReleaseOutcome | actions.Deleted]:
         """Executors whose release is refused are deleted once nothing gates their successors."""
         pods = list(pods)
         orders = [order for pod in pods if (order := _order(pod))]

@@ -71,8 +71,9 @@ def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("refusals", [1, 2], ids=["of a moment", "again"])
+@pytest.mark.parametrize("mode", ["--stale", "--all"])
 @pytest.mark.usefixtures("without_pauses")
-def test_an_executor_is_deleted_only_if_its_release_is_refused_twice(tmp_path: Path, refusals: int) -> None:
+def test_an_executor_is_deleted_only_if_its_release_is_refused_twice(tmp_path: Path, mode: str, refusals: int) -> None:
     server, patches = cluster(executor(1, gates=[GATE], labels={"ballast.dev/topology": "clicks"})), itertools.count()
 
     def answer(asked: Asked) -> Answer | Watch:
@@ -81,7 +82,7 @@ def test_an_executor_is_deleted_only_if_its_release_is_refused_twice(tmp_path: P
         return server.respond(asked)
 
     server.by = answer
-    ended = run_in(server, tmp_path, "release", "--all")
+    ended = run_in(server, tmp_path, "release", mode)
     assert (ended.code, held(server), len(server.all("pods"))) == (0, [], 2 - refusals)
 
 
@@ -208,3 +209,25 @@ def test_of_thousands_that_one_user_keeps_gated_some_are_named_and_all_others(
     assert ended.err.count("crowd/") == 19
     assert "so are 181 more" in ended.err
     assert len(ended.err) < 20_000
+
+
+@pytest.mark.parametrize(("duration_seconds", "led"), [(600, True), (1, False)])
+@pytest.mark.usefixtures("without_pauses")
+def test_the_cron_job_looks_for_no_executor_while_an_operator_leads(
+    tmp_path: Path, duration_seconds: int, led: bool
+) -> None:
+    """It lists all pending pods of the cluster otherwise."""
+    server = cluster()
+    renewed = micro_text(time.time() - 60.0)
+    spec = {"holderIdentity": "one", "renewTime": renewed, "leaseDurationSeconds": duration_seconds}
+    server.put("leases", {"metadata": {"name": "ballast", "namespace": "analytics"}, "spec": spec})
+    ended = run_in(server, tmp_path, "release", "--stale", "--unless-led")
+    assert ended.code == 0
+    assert ("an operator leads: nothing to do" in ended.out) is led
+    assert bool(held(server)) is led
+    assert any(asked.place.plural == "pods" for asked in server.asked) is not led
+
+
+def test_unless_led_goes_with_stale_alone(tmp_path: Path) -> None:
+    ended = run_in(cluster(), tmp_path, "release", "--all", "--unless-led")
+    assert (ended.code, "it goes with --stale" in ended.err) == (2, True)

@@ -77,18 +77,18 @@ def test_executors_are_released_once_they_have_waited_too_long(
 ) -> None:
     with scripted(listed(executor(gates=[GATE])), Answer()) as script:
         gates = stale_gates(script, tmp_path, waited_seconds=waited_seconds)
-        assert list(gates.release(older_than_seconds=11.5).values()) == [AS_IT_IS] * released
+        assert list(gates.release(older_than_seconds=11.5, replace=True).values()) == [AS_IT_IS] * released
         assert len(script.writes) == released
 
 
 def test_whom_others_hold_too_has_not_waited_for_us(tmp_path: Path) -> None:
     with scripted(listed(executor(gates=[QUOTA, GATE])), Answer()) as script:
-        assert stale_gates(script, tmp_path, waited_seconds=60).release(older_than_seconds=0.0) == {}
+        assert stale_gates(script, tmp_path, waited_seconds=60).release(older_than_seconds=0.0, replace=True) == {}
 
 
 def test_whoever_is_no_executor_does_not_wait_at_all(tmp_path: Path) -> None:
     with scripted(listed(driver(node=None, gates=[GATE])), Answer()) as script:
-        found = stale_gates(script, tmp_path, waited_seconds=0).release(older_than_seconds=11.5)
+        found = stale_gates(script, tmp_path, waited_seconds=0).release(older_than_seconds=11.5, replace=True)
         assert found == {"analytics/spark-1-driver": AS_IT_IS}
 
 
