@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
@@ -150,6 +150,9 @@ class PolicySpec(Model):
     moves: Moves = nested(Moves)
     """When, how often and how executors are moved."""
 
+    # The blocks whose modes `stopped` overrides, without that.
+    _started: dict[str, Model] = PrivateAttr(default_factory=dict)
+
     def model_post_init(self, _context: Any) -> None:
         """Fill in what the profile sets, before the rules are checked."""
         blocks: dict[str, Model] = {
@@ -160,8 +163,15 @@ class PolicySpec(Model):
         if self.stopped:
             # Here, so that no reader of a mode need know of it.
             off = {"placement": PlacementMode.DISABLED, "moves": MovesMode.DISABLED}
+            self._started = {name: blocks[name] for name in off}
             blocks |= {name: blocks[name].model_copy(update={"mode": mode}) for name, mode in off.items()}
         self.__dict__.update(blocks)
+
+    def as_written(self) -> PolicySpec:
+        """With the modes that its owner wrote, which count again once it is started."""
+        found = self.model_copy()
+        found.__dict__.update(self._started)
+        return found
 
 
 class BalancingPolicy(Resource):

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ballast.api.policy import PolicySpec
+from ballast.cli.report.policy_fields import field_values
 from ballast.cli.situation import dump
 from tests.unit.cli.pools import a_situation, with_a_proposed_move
 from tests.unit.cli.program import Ended, run
@@ -311,3 +313,16 @@ def test_a_snapshot_of_the_whole_pool_stays_usable(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.yaml"
     file.write_text(dump(a_situation()))
     assert run("plan", "-f", str(file)).code == 0
+
+
+def test_a_stopped_policy_is_explained_with_the_modes_that_its_owner_wrote() -> None:
+    """They are what counts again once it is started; the spec that is shown can be applied as it is."""
+    modes = {"placement": {"mode": "Enforce"}, "moves": {"mode": "Approve"}}
+    stopped, started = (
+        {each.field: (each.value, each.origin.value) for each in field_values(PolicySpec.model_validate(spec))}
+        for spec in ({"stopped": True, **modes}, modes)
+    )
+    assert stopped.pop("stopped") == (True, "spec")
+    assert started.pop("stopped") == (False, "default")
+    assert stopped == started
+    assert (stopped["placement.mode"], stopped["moves.mode"]) == (("Enforce", "spec"), ("Approve", "spec"))

@@ -43,9 +43,10 @@ class FieldValue:
 def field_values(spec: PolicySpec) -> list[FieldValue]:
     """Every field that has a value, in the order of the reference.
 
+    Modes are those that the owner wrote, also while the policy is stopped: they are what `ballast start` starts again.
     The API server stores defaults next to what the user wrote, so a value that equals the default counts as one.
     """
-    return list(_fields(spec, PolicySpec(), ""))
+    return list(_fields(spec.as_written(), PolicySpec(), ""))
 
 
 def _fields(block: BaseModel, usual: BaseModel | None, path: str) -> Iterator[FieldValue]:
