@@ -20,6 +20,7 @@ class Phase(StrEnum):
 
 
 KUBE_SCHEDULER = "default-scheduler"
+_NOTICED_SECONDS = 10.0
 BINDING_SECONDS = 120.0
 """How long a pod without a node is expected to get one: one that never gets one must not keep room from others."""
 
@@ -117,6 +118,10 @@ class Executor:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def was_just_placed(self, now: float) -> bool:
+        """Whether a scheduler that runs may not have come to it yet."""
+        return self.pinned_at is not None and abs(now - self.pinned_at) < _NOTICED_SECONDS
 
     def about_to_be_bound(self, now: float) -> bool:
         """Whether its scheduler is likely to give it a node next.

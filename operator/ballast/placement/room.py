@@ -14,7 +14,7 @@ from copy import copy
 
 import numpy as np
 
-from ballast.model import Constraints, Demand, Executor, Levels, Phase, Resources, Snapshot, Weights
+from ballast.model import KUBE_SCHEDULER, Constraints, Demand, Executor, Levels, Phase, Resources, Snapshot, Weights
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.admission import Admission
 from ballast.placement.node_locations import NodeLocations, node_locations
@@ -163,10 +163,18 @@ def about_to_be_bound(snapshot: Snapshot) -> list[Executor]:
     """The executors that kube-scheduler is likely to bind next.
 
     Those that it has found no node for count only as far as executors of their namespace that run request as much.
-    Otherwise a user could keep all room from others by executors that never get a node (a host port, an affinity to no
-    pod), made again and again. A pod that its author binds to a node need never run, and the node need not exist.
+    Otherwise a user could keep all room from others by executors that never get a node (a host port, an affinity to
+    no pod), made again and again. So could a user with a scheduler that a policy names and that does not run: one
+    that has bound no executor is waited for only for a moment. A pod that its author binds to a node need never
+    run, and the node need not exist.
     """
-    likely = [each for each in snapshot.executors if each.about_to_be_bound(snapshot.taken_at)]
+    now = snapshot.taken_at
+    bind = {KUBE_SCHEDULER, *(each.scheduler for each in snapshot.executors if each.node is not None)}
+    likely = [
+        each
+        for each in snapshot.executors
+        if each.about_to_be_bound(now) and (each.scheduler in bind or each.was_just_placed(now))
+    ]
     if all(each.unschedulable_since is None for each in likely):
         return likely
     left: dict[str, Resources] = {}

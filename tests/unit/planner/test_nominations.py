@@ -20,6 +20,7 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.placement.room import about_to_be_bound
 from ballast.planner.nominations import scored_nodes, with_nominations
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor, gated
@@ -196,3 +197,16 @@ def test_an_executor_whose_volume_does_not_come_counts_as_long_as_kube_scheduler
     assert executor.about_to_be_bound(NOW)
     assert not replace(executor, nominated=None).about_to_be_bound(NOW)
     assert not replace(executor, unschedulable_since=NOW - 300.0).about_to_be_bound(NOW)
+
+
+@pytest.mark.parametrize(
+    ("bound", "placed_at", "counts"),
+    [("ghost", NOW - 60.0, True), ("default-scheduler", NOW - 60.0, False), ("default-scheduler", NOW - 5.0, True)],
+    ids=["it has bound one", "it has bound none", "it was placed a moment ago"],
+)
+def test_a_named_scheduler_that_binds_nothing_keeps_no_room(bound: str, placed_at: float, *, counts: bool) -> None:
+    """A policy may name one that does not run: its executors wait for good, and more can always be made."""
+    (waiting,) = unbound().executors
+    waiting = replace(waiting, scheduler="ghost", pinned_at=placed_at, created_at=placed_at)
+    snapshot = replace(unbound(), executors=(waiting, an_executor("e-9", node="a", scheduler=bound)))
+    assert [each.uid for each in about_to_be_bound(snapshot)] == ([waiting.uid] if counts else [])
