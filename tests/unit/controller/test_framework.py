@@ -14,11 +14,12 @@ import kopf
 import pytest
 from kopf._cogs.clients import api
 
-from ballast.controller.framework import Framework, Hooks
+from ballast.controller import framework as framework_module
+from ballast.controller.framework import _LISTED_AT_ONCE, Framework, Hooks
 from ballast.kube.connection import Connection, Tls
 from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
-from tests.apiserver import Answer, ApiServer, Asked, Watch, kubeconfig, scripted
+from tests.apiserver import Answer, ApiServer, Asked, Fault, Watch, kubeconfig, scripted
 from tests.testbed.pki import create_pki
 
 JSON_TYPE = {"Content-Type": "application/json"}
@@ -57,6 +58,8 @@ class Heard:
     names: list[str] = field(default_factory=list)
     objects: list[JSON] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    wanted: int = 1
+    """Objects that must be heard of before it has arrived."""
 
     def framework(self, script: ApiServer, folder: Path) -> Framework:
         connection = Connection.from_kubeconfig(kubeconfig(folder, script.url))
@@ -66,7 +69,8 @@ class Heard:
         assert not deleted
         self.names.append(f"{kind.plural}/{raw['metadata']['name']}")
         self.objects.append(raw)
-        self.arrived.set()
+        if len(set(self.names)) >= self.wanted:
+            self.arrived.set()
 
     async def _start(self) -> None:
         self.started += 1
@@ -280,3 +284,49 @@ async def test_a_process_that_is_to_end_before_kopf_has_begun_does_not_start_it(
         heard.stop.set()
         await framework.run()
     assert (heard.started, framework.restarts, script.asked) == (0, 0, [])
+
+
+async def test_a_watch_that_freezes_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes on a connection that stays open, as behind a firewall that forgot it."""
+    monkeypatch.setattr(framework_module, "_INACTIVITY_SECONDS", 0.5)
+    frozen: list[Watch] = []
+    with scripted() as server:
+
+        def answer(asked: Asked) -> Answer | Watch:
+            found = server.respond(asked)
+            if of_moves(asked, watched=True) and not frozen and isinstance(found, Watch):
+                frozen.append(found)
+                found.strike(Fault.SILENT)
+                server.put("executormoves", ARRIVAL)
+            return found
+
+        server.by = answer
+        heard, framework = await until_heard(server, tmp_path)
+    assert len(frozen) == 1
+    assert (heard.names, framework.restarts) == (["executormoves/m"], 0)
+
+
+async def test_a_list_whose_later_page_is_too_old_is_begun_again(tmp_path: Path) -> None:
+    """The API server compacts its history every five minutes, and a slow list outlasts that (410 Gone)."""
+    expired: list[Asked] = []
+    with scripted() as server:
+        for number in range(_LISTED_AT_ONCE + 1):
+            server.put(
+                "executormoves", {"metadata": {**ARRIVAL["metadata"], "name": f"m{number}", "uid": f"u{number}"}}
+            )
+
+        def answer(asked: Asked) -> Answer | Watch:
+            if of_moves(asked, watched=False) and "continue" in asked.query and not expired:
+                expired.append(asked)
+                return Answer(410, {"reason": "Expired", "message": "The provided continue parameter is too old."})
+            return server.respond(asked)
+
+        server.by = answer
+        heard = Heard(wanted=_LISTED_AT_ONCE + 1)
+        framework = heard.framework(server, tmp_path)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            tasks.create_task(framework.run())
+            await heard.arrived.wait()
+            heard.stop.set()
+    assert len(expired) == 1
+    assert set(heard.names) == {f"executormoves/m{number}" for number in range(_LISTED_AT_ONCE + 1)}
