@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ from ballast.api import BalancingPolicy
 from ballast.api.gate import GateSpec
 from ballast.controller.switch import COMPARE_SECONDS, MOST_NAMESPACES, Switch, Wanted, wanted
 from ballast.kube.document import text
-from tests.apiserver import Answer, Asked, scripted
-from tests.unit.kube.builders import CREATED_AT
+from tests.apiserver import Answer, ApiServer, Asked, scripted, serving
+from tests.unit.kube.builders import CREATED, CREATED_AT
 
+JSON = dict[str, Any]
 NAMESPACES = {"analytics": {"team": "a"}, "etl": {"team": "b"}, "web": {}}
 
 
@@ -301,3 +303,56 @@ def test_an_uninstallation_says_that_it_turned_off_what_another_one_had(tmp_path
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
         switch.off("Uninstalled")
         assert script.writes
+
+
+DENIED = "admission webhook gatekeeper denied the request"
+
+
+@contextmanager
+def resting(
+    tmp_path: Path, *, spec: JSON | None = None, status: JSON | None = None
+) -> Iterator[tuple[ApiServer, Switch]]:
+    """A switch that gates in two namespaces, at CREATED_AT."""
+    whole = {"gating": True, "allNamespaces": False, "namespaces": ["analytics", "etl"], **(spec or {})}
+    server = ApiServer()
+    server.put("gateswitches", {"metadata": {"name": "ballast"}, "spec": whole, "status": status or {}})
+    with serving(server) as script:
+        client = script.client(tmp_path)
+        yield server, Switch(client, name="ballast", identity="one", clock=Time(), monotonic=Time())
+
+
+def test_a_namespace_whose_releases_are_refused_is_taken_out_and_the_refusal_is_on_record(tmp_path: Path) -> None:
+    with resting(tmp_path) as (server, switch):
+        assert switch.rest({"etl": DENIED}) == {"etl": CREATED_AT}
+        (written,) = server.all("gateswitches")
+    assert (written["spec"]["namespaces"], written["spec"]["restingNamespaces"]) == (["analytics"], ["etl"])
+    (refusal,) = written["status"]["refusals"]
+    assert (refusal["namespace"], refusal["message"]) == ("etl", DENIED)
+    assert list(switch.rests) == ["etl"]
+    assert switch.gates("etl") == frozenset()
+
+
+def test_a_rest_that_lasts_is_neither_begun_again_nor_written(tmp_path: Path) -> None:
+    with resting(tmp_path) as (server, switch):
+        switch.rest({"etl": DENIED})
+        before = server.all("gateswitches")
+        assert switch.rest({"etl": "another answer"}) == {"etl": CREATED_AT}
+        assert server.all("gateswitches") == before
+
+
+def test_where_the_switch_is_off_executors_are_not_gated_since_it_was_turned(tmp_path: Path) -> None:
+    status = {"heartbeatTime": CREATED, "reason": "Stopped"}
+    with resting(tmp_path, spec={"gating": False}, status=status) as (server, switch):
+        assert switch.rest({"etl": DENIED}) == {"etl": CREATED_AT}
+        assert server.writes == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_can_not_be_written_is_no_rest(tmp_path: Path, *, there: bool) -> None:
+    with resting(tmp_path) as (server, switch):
+        if there:
+            server.refusals["PATCH /gateswitches/ballast/status"] = Answer(403, {"message": "no"})
+        else:
+            server.lists["gateswitches"] = []
+        assert switch.rest({"etl": DENIED}) == {}
+        assert switch.rests == {}
