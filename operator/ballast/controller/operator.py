@@ -26,6 +26,7 @@ from ballast.controller.pages import health_server, metrics_server
 from ballast.controller.reconciler import Parts, Reconciler
 from ballast.controller.released import Released
 from ballast.controller.reporter import Reporter
+from ballast.controller.successor import another_is_ready
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.controller.telemetry import Pulse, Telemetry
 from ballast.errors import BallastError
@@ -385,7 +386,7 @@ class Operator:
             _LOG.exception("gated executors were not released")
 
     async def _release_at_end(self) -> None:
-        """A leader that stops leaves no executor gated: it may be the last replica (scaled to zero, a drained node)."""
+        """The last replica leaves no executor gated (scaled to zero, a drained node)."""
         self._stopped = True
         try:
             await asyncio.wait_for(in_background(self._end_gating), self._settings.stop_seconds)
@@ -395,6 +396,9 @@ class Operator:
             _LOG.exception("gated executors are left to the next leader")
 
     def _end_gating(self) -> None:
+        if self._is_succeeded():
+            _LOG.info("stopping: another replica is ready, and places the executors that are gated")
+            return
         try:
             self._parting_switch.off("Stopped")
         except KubeError as error:
@@ -409,6 +413,17 @@ class Operator:
         if placed or bare or rest.failed:
             words = "stopping: in %.1f s %d executors released with a zone, %d without a place, %d still gated"
             _LOG.info(words, seconds, placed, bare, rest.failed)
+
+    def _is_succeeded(self) -> bool:
+        """Whether another replica is there, as in a rolling update, and not about to stop as well.
+
+        Scaled to zero, all replicas are deleted within a moment: so it is looked twice.
+        """
+        namespace, identity = self._settings.namespace, self._settings.identity
+        if not another_is_ready(self._client, namespace=namespace, identity=identity):
+            return False
+        time.sleep(_NOTICED_SECONDS)
+        return another_is_ready(self._client, namespace=namespace, identity=identity)
 
     async def _close(self) -> None:
         self._stopped = True

@@ -21,8 +21,8 @@ from ballast.kube.connection import Connection
 from ballast.kube.document import text
 from ballast.kube.errors import KubeError, Unavailable
 from ballast.model import Reason
-from tests.apiserver import Answer, ApiServer, Asked, Watch, kubeconfig, scripted
-from tests.unit.kube.builders import GATE, executor, node
+from tests.apiserver import Answer, ApiServer, Asked, Watch, kubeconfig, scripted, serving
+from tests.unit.kube.builders import GATE, JSON, executor, node, pod
 
 
 class Mute:
@@ -152,10 +152,10 @@ async def test_a_process_that_fails_releases_what_it_gates_and_says_why(tmp_path
 
 
 @contextmanager
-def built(folder: Path) -> Iterator[Operator]:
-    """Not run: for its single tasks."""
+def built(folder: Path, url: str = "http://127.0.0.1:1") -> Iterator[Operator]:
+    """Not run: for its single tasks. `url`: of its API server."""
     settings = Settings("ballast", "ballast-system", "one", host="127.0.0.1", health_port=0, metrics_port=0)
-    operator = Operator(Connection.from_kubeconfig(kubeconfig(folder, "http://127.0.0.1:1")), settings)
+    operator = Operator(Connection.from_kubeconfig(kubeconfig(folder, url)), settings)
     try:
         yield operator
     finally:
@@ -439,3 +439,52 @@ async def test_executors_are_deleted_only_when_a_second_try_to_release_them_all_
             for _ in range(2):
                 operator._release_gated()
     assert tries == ([False] if end == "it fails" else [False, True])
+
+
+LABELS = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
+
+
+def own_pod(name: str, *, ready: bool = True, leaving: bool = False, release: str = "ballast") -> JSON:
+    status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
+    return pod(
+        name,
+        namespace="ballast-system",
+        labels={**LABELS, "app.kubernetes.io/instance": release},
+        status=status,
+        leaving=leaving,
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "released"),
+    [
+        ([own_pod("two")], False),
+        ([], True),
+        ([own_pod("two", ready=False)], True),
+        ([own_pod("two", leaving=True)], True),
+        ([own_pod("two", release="other")], True),
+    ],
+    ids=["a ready one", "none", "one that is not ready", "one that stops as well", "one of another release"],
+)
+def test_a_leader_that_stops_releases_executors_unless_another_replica_can_place_them(
+    tmp_path: Path, others: list[JSON], *, released: bool
+) -> None:
+    """In a rolling update the next leader places what the last one has gated."""
+    server, tries = ApiServer(), list[bool]()
+    server.put("pods", own_pod("one", leaving=True), *others)
+
+    def release_all(*, replace: bool) -> Overdue:
+        tries.append(replace)
+        return Overdue()
+
+    with (
+        serving(server) as script,
+        built(tmp_path, script.url) as operator,
+        patch.object(operator, "_gates", SimpleNamespace(release_all=release_all)),
+        patch.object(operator, "_parting_switch", SimpleNamespace(off=lambda _: None)),
+        patch("ballast.controller.operator._NOTICED_SECONDS", 0.0),
+    ):
+        operator._end_gating()
+        # Otherwise the server's end waits for the connection that it keeps.
+        operator._client.close()
+    assert bool(tries) is released
