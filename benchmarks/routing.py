@@ -21,11 +21,12 @@ import pyarrow as pa
 from kafka.admin import KafkaAdminClient
 from pydantic import TypeAdapter
 
-from ballast.grouping.shuffle import Place, Shuffle
-from ballast.spark.routing.chooser import Chooser, Target
+from ballast.grouping.place import Place
+from ballast.spark.routing.chooser import Chooser, Reading, Target
 from benchmarks.report import Aim, Baseline, Result, machine, write
 from benchmarks.routed.job import KAFKA, RECORDS, THROWN_AWAY, TOPIC, Run
 from benchmarks.routed.ways import NONE, PARTITIONS, PLAIN, ROUND_ROBIN, ROUTED
+from tests.reference.storm.shuffle import Shuffle
 from tests.spark.session import PATHS
 from tests.testbed.kafka import jars, kafka
 
@@ -96,8 +97,8 @@ class _Targets:
 
     count: int
 
-    def read(self) -> list[Target]:
-        return [Target(number, Place(f"node-{number}")) for number in range(self.count)]
+    def read(self) -> Reading:
+        return Reading([Target(number, Place(f"node-{number}")) for number in range(self.count)])
 
 
 def ours() -> float:
@@ -113,7 +114,7 @@ def ours() -> float:
 
 
 def plain_python() -> float:
-    places = [target.place for target in _Targets(PARTITIONS).read()]
+    places = [target.place for target in _Targets(PARTITIONS).read().targets]
     shuffle = Shuffle(Place("here"), range(PARTITIONS), places, random=np.random.default_rng())
 
     def once() -> None:

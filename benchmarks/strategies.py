@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from ballast.api.policy_placement import PlacementStrategy
-from ballast.grouping.shuffle import Loads, Place, Shuffle
+from ballast.grouping.place import Place
 from ballast.model import Memory, PlacementPolicy, Policy, Snapshot
 from ballast.placement.placing import place
 from ballast.planner.plan import remembered
@@ -29,6 +29,7 @@ from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, UsageExecuto
 from ballast.shedding.strategies import STRATEGIES, shed
 from benchmarks.planner import everything_gated, pool
 from benchmarks.report import Aim, Baseline, Result, machine, write
+from tests.reference.storm.shuffle import Loads, Shuffle
 
 SIZES = ((100, 10), (1000, 10), (5000, 20))
 """Nodes, and executors on each."""

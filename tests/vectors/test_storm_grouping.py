@@ -10,17 +10,10 @@ import numpy as np
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.grouping.shuffle import (
-    Bounds,
-    Loads,
-    Place,
-    RemoteLoad,
-    Shuffle,
-    certain_slots,
-    reach,
-)
+from ballast.grouping.place import Place, reach
 from ballast.model.location import Scope
 from tests.reference.storm.queues import connection_load, queue_capacity, queue_load
+from tests.reference.storm.shuffle import Bounds, Loads, RemoteLoad, Shuffle, certain_slots
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
 

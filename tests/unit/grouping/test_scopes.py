@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.grouping.shuffle import Place, scope_between
+from ballast.grouping.place import Place, scope_between
 from ballast.model.location import Scope
 
 HERE = Place("n1", process=1, rack="r1", zone="z1")

@@ -7,16 +7,10 @@ import numpy as np
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.grouping.shuffle import (
-    Bounds,
-    Loads,
-    Place,
-    RemoteLoad,
-    Shuffle,
-    spun,
-)
+from ballast.grouping.place import Place
 from ballast.model.location import Scope
 from tests.reference.storm.queues import connection_load, queue_capacity, queue_load
+from tests.reference.storm.shuffle import Bounds, Loads, RemoteLoad, Shuffle, spun
 
 HERE = Place("n1", process=1, rack="r1")
 PROCESS, NODE, RACK = HERE, Place("n1", process=2, rack="r1"), Place("n2", rack="r1")

@@ -1,6 +1,6 @@
 """Records go to near Kafka partitions or endpoints of a Service while these keep up, and farther away when they don't.
 
-Storm's locality-aware, load-aware shuffle grouping (`ballast.grouping`), in a PySpark job.
+The shares of `ballast.grouping`, in a PySpark job.
 """
 
 from ballast.spark.routing.kafka import KafkaTopic, client_rack, with_partition

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ballast.errors import BallastError
-from ballast.grouping.shuffle import Bounds, Loads, Place, RemoteLoad, Shuffle
+from ballast.grouping.place import Place
+from ballast.grouping.shares import Measured, Sender
 
 REFRESH_SECONDS = 1.0
 _LOG = logging.getLogger(__name__)
@@ -37,6 +38,16 @@ class Target:
     load: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The targets that take records now; the other fields are those of `ballast.grouping.shares.Measured`."""
+
+    targets: Sequence[Target]
+    age_seconds: float = 0.0
+    fill_seconds: float = math.inf
+    limits: Mapping[int, float] = field(default_factory=dict)
+
+
 class Targets(Protocol):
     """Where the targets come from. Hashable: equal sources share a chooser."""
 
@@ -44,8 +55,8 @@ class Targets(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def read(self) -> Sequence[Target]:
-        """All targets that take records now. May take as long as a server's answer."""
+    def read(self) -> Reading:
+        """May take as long as a server's answer."""
 
 
 def sender(environment: Mapping[str, str]) -> Place:
@@ -69,24 +80,17 @@ class Chooser:
         background: Executor,
         clock: Callable[[], float] = time.monotonic,
         random: np.random.Generator | None = None,
-        bounds: Bounds | None = None,
     ) -> None:
         """Reads the targets once. Raises RoutingError if there is none, and what `source` raises."""
         self._source, self._background, self._clock = source, background, clock
         self._lock = threading.Lock()
-        targets = source.read()
-        self._ids = _ids(targets)
-        self._asked_at, self._reading = clock(), False
-        if not targets:
+        reading = source.read()
+        self._ids = _ids(reading)
+        self._asked_at, self._reading, self._read_at = clock(), False, clock()
+        if not self._ids.size:
             raise self._no_target()
-        self._shuffle = Shuffle(
-            place,
-            self._ids.tolist(),
-            [target.place for target in targets],
-            random=random or np.random.default_rng(),
-            bounds=bounds,
-        )
-        self._shuffle.refresh(_loads(targets))
+        self._sender = Sender(place, self._ids.tolist(), _places(reading), random=random or np.random.default_rng())
+        self._sender.measured(_measured(reading, 0.0), seconds=0.0)
 
     def choose(self, records: int) -> npt.NDArray[np.int32]:
         """The id of a target for each record. Raises RoutingError if there is no target."""
@@ -94,7 +98,7 @@ class Chooser:
             due = not self._reading and self._clock() - self._asked_at >= REFRESH_SECONDS
             if due:
                 self._asked_at, self._reading = self._clock(), True
-            chosen = self._ids[self._shuffle.choose(records)] if self._ids.size else None
+            chosen = self._ids[self._sender.choose(records)] if self._ids.size else None
         if due:
             self._background.submit(self._refresh)
         if chosen is None:
@@ -103,44 +107,44 @@ class Chooser:
 
     def _refresh(self) -> None:
         try:
-            targets = self._source.read()
+            reading = self._source.read()
         except Exception as error:  # noqa: BLE001 -- of any client; what is known is used until it answers again
             _LOG.warning("routing: %s can't be read: %s", self._source, error)
         else:
             with self._lock:
-                self._take(targets)
+                self._take(reading)
         finally:
             with self._lock:
                 self._reading = False
 
-    def _take(self, targets: Sequence[Target]) -> None:
-        ids, places = _ids(targets), [target.place for target in targets]
-        if ids.size and not np.array_equal(ids, self._ids):
-            self._shuffle.targets_replaced(ids.tolist(), places)
-        elif ids.size:
-            self._shuffle.targets_moved(places)
+    def _take(self, reading: Reading) -> None:
+        now = self._clock()
+        seconds, self._read_at = now - self._read_at, now
+        ids = _ids(reading)
         self._ids = ids
-        if ids.size:
-            self._shuffle.refresh(_loads(targets))
+        if not ids.size:
+            return
+        self._sender.targets_are(ids.tolist(), _places(reading))
+        self._sender.measured(_measured(reading, seconds), seconds=seconds)
 
     def _no_target(self) -> RoutingError:
         needs = "a partition needs a leader, an endpoint must be ready"
         return RoutingError(f"{self._source}: there is no target that takes records ({needs})")
 
 
-def _ids(targets: Sequence[Target]) -> npt.NDArray[np.int32]:
-    return np.array([target.id for target in targets], dtype=np.int32)
+def _ids(reading: Reading) -> npt.NDArray[np.int32]:
+    return np.array([target.id for target in reading.targets], dtype=np.int32)
 
 
-def _loads(targets: Sequence[Target]) -> Loads | None:
-    """None if no load is known."""
-    # Sums of loads that are none would overflow.
-    known = {
-        target.id: RemoteLoad(queue=min(max(target.load, 0.0), 1.0) if isfinite(target.load) else target.load)
-        for target in targets
-        if target.load is not None
-    }
-    return Loads(remote=known) if known else None
+def _places(reading: Reading) -> list[Place | None]:
+    return [target.place for target in reading.targets]
+
+
+def _measured(reading: Reading, seconds: float) -> Measured | None:
+    """None if no load is known. What is read counts until the next reading, as many `seconds` later."""
+    known = {target.id: target.load for target in reading.targets if target.load is not None}
+    age = reading.age_seconds + seconds
+    return Measured(known, age, reading.fill_seconds, reading.limits) if known else None
 
 
 @functools.cache

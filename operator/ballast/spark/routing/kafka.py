@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,8 +15,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
 from ballast.errors import InvalidField
-from ballast.grouping.shuffle import Place
-from ballast.spark.routing.chooser import RoutingError, Target, Targets, chooser_of
+from ballast.grouping.lags import LagHistory, Offsets
+from ballast.grouping.place import Place
+from ballast.grouping.shares import Measured
+from ballast.spark.routing.chooser import Reading, RoutingError, Target, Targets, chooser_of
 from ballast.spark.routing.loads import PrometheusLoad, highest
 
 _TIMEOUT_MS = 10_000
@@ -83,7 +86,7 @@ class KafkaTopic:
     def __str__(self) -> str:
         return f"topic {self.topic} at {self.bootstrap}"
 
-    def read(self) -> list[Target]:
+    def read(self) -> Reading:
         """Raises RoutingError if there is no such topic, and KafkaError if no broker answers."""
         from kafka.errors import for_code  # noqa: PLC0415 -- on executors alone
 
@@ -98,37 +101,39 @@ class KafkaTopic:
             if part["leader_id"] in brokers
         }
         lags = self._lags(admin, leaders)
+        loads = lags.loads if lags else {}
         busy = self.broker_load.read() if self.broker_load else {}
-        return [
-            Target(part, self._place(leader), highest([lags.get(part), _load_of(leader, busy)]))
+        targets = [
+            Target(part, self._place(leader), highest([loads.get(part), _load_of(leader, busy)]))
             for part, leader in sorted(leaders.items())
         ]
+        return Reading(targets, lags.age_seconds, lags.fill_seconds, lags.limits) if lags else Reading(targets)
 
     def _place(self, broker: Mapping[str, Any]) -> Place:
         if self.rack_is == "zone":
             return Place(node=broker["host"], process=_BROKER, zone=broker["rack"])
         return Place(node=broker["host"], process=_BROKER, rack=broker["rack"])
 
-    def _lags(self, admin: Any, partitions: Iterable[int]) -> Mapping[int, float]:
-        """Of each partition for which the group has committed an offset."""
+    def _lags(self, admin: Any, partitions: Iterable[int]) -> Measured | None:
+        """Of each partition for which the group has committed an offset; None if it has committed none."""
         from kafka import TopicPartition  # noqa: PLC0415 -- on executors alone
         from kafka.admin import OffsetSpec  # noqa: PLC0415 -- as above
         from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError  # noqa: PLC0415 -- as above
 
         asked = [TopicPartition(self.topic, part) for part in partitions]
         if self.group is None or not asked:
-            return {}
+            return None
         try:
             committed = admin.list_group_offsets({self.group: asked})[self.group]
         except (CoordinatorNotAvailableError, CoordinatorLoadInProgressError):
             # A cluster in which no group has committed yet creates its offsets topic at the first request.
-            return {}
+            return None
         ends = admin.list_partition_offsets(dict.fromkeys(asked, OffsetSpec.LATEST), timeout_ms=_TIMEOUT_MS)
-        return {
-            part.partition: min(max(ends[part].offset - done.offset, 0) / self.lag_at_full, 1.0)
-            for part, done in committed.items()
-            if done.offset >= 0
-        }
+        known = {part.partition: done.offset for part, done in committed.items() if done.offset >= 0}
+        if not known:
+            return None
+        now = Offsets(time.monotonic(), {part.partition: end.offset for part, end in ends.items()}, known)
+        return history_of(self).add(now, lag_at_full=self.lag_at_full)
 
 
 def _load_of(broker: Mapping[str, Any], busy: Mapping[str, float]) -> float | None:
@@ -144,6 +149,12 @@ def client_of(bootstrap: str, options: tuple[tuple[str, str], ...]) -> Any:
     from kafka.admin import KafkaAdminClient  # noqa: PLC0415 -- on executors alone
 
     return KafkaAdminClient(**{**dict(options), "bootstrap_servers": bootstrap, "request_timeout_ms": _TIMEOUT_MS})
+
+
+@functools.cache
+def history_of(_: KafkaTopic) -> LagHistory:
+    """The one of this process; the thread that reads the topic adds to it."""
+    return LagHistory()
 
 
 def client_rack(variable: str = "BALLAST_ZONE") -> dict[str, str]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ballast.errors import InvalidField
-from ballast.grouping.shuffle import Place
+from ballast.grouping.place import Place
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import Query, read_list
-from ballast.spark.routing.chooser import Target, chooser_of
+from ballast.spark.routing.chooser import Reading, Target, chooser_of
 from ballast.spark.routing.loads import Calls, PrometheusLoad, highest
 
 _ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
@@ -60,7 +60,7 @@ class ServiceEndpoints:
         with calls.timed(address):
             yield
 
-    def read(self) -> list[Target]:
+    def read(self) -> Reading:
         """Raises KubeError if the API server does not answer."""
         access = _access_of(self)
         query = Query(_ENDPOINT_SLICE, self.namespace, labels=f"kubernetes.io/service-name={self.name}")
@@ -71,7 +71,8 @@ class ServiceEndpoints:
             own = access.calls.load(address) if access.calls else None
             return highest([busy.get(address), busy.get(_host_of(address)), own])
 
-        return [Target(access.number(address), place, load_of(address)) for address, place in sorted(places.items())]
+        found = sorted(places.items())
+        return Reading([Target(access.number(address), place, load_of(address)) for address, place in found])
 
 
 def endpoints(slices: Sequence[Mapping[str, Any]], port: str | None) -> dict[str, Place | None]:

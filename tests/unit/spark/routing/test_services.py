@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.grouping.shuffle import Place
+from ballast.grouping.place import Place
 from ballast.kube.client import Client
 from ballast.spark.routing import PrometheusLoad, ServiceEndpoints, services
 from ballast.spark.routing.loads import Calls
@@ -63,7 +63,7 @@ def loads(monkeypatch: pytest.MonkeyPatch, service: ServiceEndpoints, calls: Cal
     listed = SimpleNamespace(items=[slice_of(endpoint("10.0.0.1"), endpoint("2001:db8::1"))])
     monkeypatch.setattr(services, "_access_of", lambda service: access)
     monkeypatch.setattr(services, "read_list", lambda client, query, kind: listed)
-    return {access.addresses[target.id]: target.load for target in service.read()}
+    return {access.addresses[target.id]: target.load for target in service.read().targets}
 
 
 @pytest.mark.parametrize("name", [NEAR, "10.0.0.1"])
