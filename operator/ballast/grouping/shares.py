@@ -1,10 +1,10 @@
 """Which share of its messages a sender gives each target: near ones first, and as much farther as they fall behind.
 
 Waiting messages add up, and what is known of them is old. A rule that acts on such a measurement as if it were fresh
-herds: it sends everything to the target that looked idle a while ago. So the shares move like a controller with a dead time
-(SIMC tuning, Skogestad 2003): a proportional step whose gain falls with the age of the measurement, and a slow integral
-that learns unequal speeds. The sum of steps is projected onto the shares that add up to one, which is what keeps a
-target that gets nothing from owing anything.
+herds: it sends everything to the target that looked idle a while ago. So the shares move like a controller with a dead
+time (SIMC tuning, Skogestad 2003): a proportional step whose gain falls with the age of the measurement, and a slow
+integral that learns unequal speeds. The sum of steps is projected onto the shares that add up to one, which is what
+keeps a target that gets nothing from owing anything.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from ballast.spark.routing.chooser import Reading, RoutingError, Target, Targets
 from ballast.spark.routing.loads import PrometheusLoad, highest
 
 _TIMEOUT_MS = 10_000
+_LOG = logging.getLogger(__name__)
 _BROKER = "kafka"
 """The process of a broker: a sender on its node is another one."""
 
@@ -131,6 +133,7 @@ class KafkaTopic:
         ends = admin.list_partition_offsets(dict.fromkeys(asked, OffsetSpec.LATEST), timeout_ms=_TIMEOUT_MS)
         known = {part.partition: done.offset for part, done in committed.items() if done.offset >= 0}
         if not known:
+            warn_of_no_commit(self.bootstrap, self.topic, self.group, self.options)
             return None
         now = Offsets(time.monotonic(), {part.partition: end.offset for part, end in ends.items()}, known)
         return history_of(self).add(now, lag_at_full=self.lag_at_full)
@@ -149,6 +152,25 @@ def client_of(bootstrap: str, options: tuple[tuple[str, str], ...]) -> Any:
     from kafka.admin import KafkaAdminClient  # noqa: PLC0415 -- on executors alone
 
     return KafkaAdminClient(**{**dict(options), "bootstrap_servers": bootstrap, "request_timeout_ms": _TIMEOUT_MS})
+
+
+@functools.cache
+def warn_of_no_commit(bootstrap: str, topic: str, group: str, options: tuple[tuple[str, str], ...]) -> None:
+    """Once in this process: for an unknown group Kafka answers as for one whose readers commit no offsets."""
+    from kafka.errors import KafkaError  # noqa: PLC0415 -- on executors alone
+
+    try:
+        types = {each["group_id"]: each.get("group_type") for each in client_of(bootstrap, options).list_groups()}
+        kind = f"a {types[group] or 'consumer'} group" if group in types else "no group that Kafka knows"
+    except KafkaError as error:
+        kind = f"a group whose type is not known: {error}"
+    _LOG.warning(
+        "routing: %s (%s) has committed no offset of topic %s, so no lag is known and records stay near. Share groups"
+        " and Spark's readers never commit any: give broker_load instead",
+        group,
+        kind,
+        topic,
+    )
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import CoordinatorNotAvailableError
+from kafka.errors import ClusterAuthorizationFailedError, CoordinatorNotAvailableError
 
 from ballast.errors import InvalidField
 from ballast.spark.routing import KafkaTopic, PrometheusLoad, kafka, with_partition
@@ -20,8 +20,10 @@ LEADERS = {0: 1, 1: 2, 2: -1}
 class Admin:
     """Kafka's answers for a topic with a partition without a leader; `committed` None: no coordinator of groups."""
 
-    def __init__(self, *, error: int = 0, committed: dict[int, int] | None = None) -> None:
-        self.error, self.committed = error, committed
+    def __init__(
+        self, *, error: int = 0, committed: dict[int, int] | None = None, groups: dict[str, str] | None = None
+    ) -> None:
+        self.error, self.committed, self.groups = error, committed, groups
 
     def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
         partitions = [{"partition_index": part, "leader_id": leader} for part, leader in LEADERS.items()]
@@ -39,6 +41,11 @@ class Admin:
             for group, parts in asked.items()
         }
 
+    def list_groups(self) -> list[dict[str, Any]]:
+        if not self.groups:
+            raise ClusterAuthorizationFailedError
+        return [{"group_id": name, "group_type": kind} for name, kind in self.groups.items()]
+
     def list_partition_offsets(self, asked: dict[Any, Any], *, timeout_ms: int) -> dict[Any, Any]:
         return {part: SimpleNamespace(offset=100) for part in asked}
 
@@ -46,6 +53,7 @@ class Admin:
 def read(monkeypatch: pytest.MonkeyPatch, admin: Admin, **settings: Any) -> list[Any]:
     monkeypatch.setattr(kafka, "client_of", lambda bootstrap, options: admin)
     kafka.history_of.cache_clear()
+    kafka.warn_of_no_commit.cache_clear()
     return list(KafkaTopic("b:9092", "out", **settings).read().targets)
 
 
@@ -108,3 +116,22 @@ def test_a_key_that_is_no_column_is_refused() -> None:
     frame: Any = SimpleNamespace(columns=["userid", "value"])
     with pytest.raises(InvalidField, match="userid, value"):
         with_partition(frame, KafkaTopic("b:9092", "out"), key="userId")
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"readers": "share"}, "readers (a share group) has committed no offset of topic out"),
+        ({"others": "consumer"}, "readers (no group that Kafka knows) has committed no offset"),
+        ({}, "readers (a group whose type is not known: "),
+    ],
+)
+def test_a_group_without_a_commit_is_warned_of_once_by_its_type(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, groups: dict[str, str], words: str
+) -> None:
+    """Kafka 4.3.1 answers -1 for a share group and for a group that does not exist alike."""
+    targets = read(monkeypatch, Admin(committed={}, groups=groups), group="readers")
+    KafkaTopic("b:9092", "out", group="readers").read()
+    assert [target.load for target in targets] == [None, None]
+    assert [words in message for message in caplog.messages] == [True]
+    assert "give broker_load" in caplog.text
