@@ -279,6 +279,7 @@ class _Pass:
                 unknown_topology=belonging.unknown_topology,
                 soft_spread_keys=facts.soft_spread_keys,
                 application_name=pod.labels.get(names.SPARK_APPLICATION_NAME, ""),
+                expected=facts.expected,
                 usage=self._metrics.executors.get(pod.key),
             )
         )

@@ -17,6 +17,7 @@ _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
 _OF_DIRECT_ALLOCATOR = re.compile(r"-exec-[0-9]+\Z")
 """Names of its executors: those that `ballast-evict` lets be evicted."""
+_WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,5}", re.ASCII)
 _LACK = ("Insufficient ", "Too many pods")
 """What kube-scheduler says of nodes that have too little left (its plugin NodeResourcesFit)."""
 _APART = ("node(s) didn't match Pod's node affinity", "node(s) had untolerated taint", "node(s) were unschedulable")
@@ -52,6 +53,8 @@ class SparkExecutor:
     """Ballast wrote node affinity into it, required or preferred."""
     soft_spread_keys: tuple[str, ...] = ()
     """Topology keys over which its pod prefers to be spread."""
+    expected: int | None = None
+    """How many executors its application is going to have, as it says."""
     owner_uid: str = ""
     """Of the pod that owns its pod: Spark names the driver's, whatever labels that has."""
 
@@ -89,6 +92,7 @@ class ExecutorReader:
             by_other_pods=_by_other_pods(spec),
             placed=any(at is not None for _, at in _written(metadata)),
             soft_spread_keys=_soft_spread_keys(spec),
+            expected=_expected(metadata),
             owner_uid=_owning_pod(metadata),
         )
 
@@ -112,6 +116,13 @@ def _opted_out(metadata: JSON) -> bool:
         (metadata.get("labels") or {}).get(names.GATE_CHOICE),
         (metadata.get("annotations") or {}).get(names.GATE_CHOICE),
     )
+
+
+def _expected(metadata: JSON) -> int | None:
+    text = (metadata.get("labels") or {}).get(names.EXECUTORS) or (metadata.get("annotations") or {}).get(
+        names.EXECUTORS
+    )
+    return int(text) if text and _WHOLE_NUMBER.fullmatch(text) else None
 
 
 def _by_other_pods(spec: JSON) -> bool:

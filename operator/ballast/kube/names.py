@@ -8,6 +8,8 @@ GATE_CHOICE = "ballast.dev/gate"
 """Namespace label `enabled`; pod label or annotation `disabled`."""
 TOPOLOGY = "ballast.dev/topology"
 COMPONENT = "ballast.dev/component"
+EXECUTORS = "ballast.dev/executors"
+"""Label or annotation of an executor: how many executors its application is going to have."""
 WORKLOAD = "ballast.dev/workload"
 """Pod label Streaming, Batch or Interactive, for applications without a SparkTopology."""
 SHUFFLE = "ballast.dev/shuffle"
@@ -36,7 +38,7 @@ KUEUE_MANAGED = f"{KUEUE}managed"
 """The finalizer of every pod that Kueue queues."""
 
 _KNOWN = frozenset(
-    {GATE_CHOICE, TOPOLOGY, COMPONENT, WORKLOAD, SHUFFLE, RETAINED_DEPARTURES}
+    {GATE_CHOICE, TOPOLOGY, COMPONENT, EXECUTORS, WORKLOAD, SHUFFLE, RETAINED_DEPARTURES}
     | {SPARK_ROLE, SPARK_APPLICATION, SPARK_EXECUTOR_ID, SPARK_RESOURCE_PROFILE}
 )
 

@@ -113,6 +113,8 @@ class Executor:
     """Topology keys over which its pod prefers to be spread."""
     application_name: str = ""
     """Label spark-app-name: what people call the application."""
+    expected: int | None = None
+    """How many executors its application will have of its component, as its label or annotation says."""
     usage: ExecutorUsage | None = None
 
     @property

@@ -254,3 +254,12 @@ def test_soft_spreads_and_soft_anti_affinity_are_read_by_their_keys() -> None:
     hosts = {**soft, "topologyKey": names.HOST}
     found = facts(affinity=apart, topologySpreadConstraints=[soft, hard, hosts])
     assert found.soft_spread_keys == ("rack", "zone")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("100", 100), ("1", 1), ("0", None), ("-3", None), ("many", None), ("1e3", None), ("", None), ("1234567", None)],
+)
+def test_it_says_how_many_its_application_is_going_to_have(text: str, expected: int | None) -> None:
+    said = {names.EXECUTORS: text}
+    assert facts(labels=said).expected == facts(annotations=said).expected == expected
