@@ -59,7 +59,7 @@ STEADY_SECONDS = 40.0
 """Karpenter looks every ten seconds, and once more 15 seconds after it has decided."""
 PATIENCE_SECONDS = 300.0
 LATER_SECONDS = 5.0
-"""Sets wait for their last executor for `placement.debounce`, 2 s; Karpenter waits 1 s for more pods."""
+"""Executors wait for others for `placement.debounce`, 0.3 s; Karpenter waits 1 s for more pods."""
 NOMINATED_SECONDS = 8.0
 _LOOK_SECONDS = 1.0
 _NONE = Aim(0.0)

@@ -12,7 +12,7 @@ from benchmarks.compared.figures import Figures
 Seeds = Sequence[Figures]
 """What one peer came to in one row, by seed."""
 
-DEBOUNCE_SECONDS = 2.0
+DEBOUNCE_SECONDS = 0.3
 FLOORS: Mapping[str, float] = {
     "unplaced": 0.5,
     "cross_zone": 0.01,
@@ -21,7 +21,7 @@ FLOORS: Mapping[str, float] = {
     "most_on_a_node": 0.5,
     "seconds": DEBOUNCE_SECONDS + 1.0,
 }
-"""What is never more than noise. Ballast waits for a set to be complete, as its policy's debounce says: seconds less
+"""What is never more than noise. Ballast collects executors for its policy's debounce: seconds less
 than that are not called worse, and are in the table."""
 WEIGHED_WITH_FLOWS = ("unplaced", "distance", "most_on_a_node", "seconds")
 WEIGHED_ALONE = ("unplaced", "cross_zone", "cross_rack", "most_on_a_node", "seconds")

@@ -32,7 +32,7 @@ class Pace:
     seconds: float
     lifetime_seconds: float = 30.0
     set_size: int = 12
-    debounce_seconds: float = 2.0
+    debounce_seconds: float = 0.3
 
     @property
     def sets(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -96,7 +95,7 @@ def test_a_policy_may_name_another_strategy_and_what_it_remembers_is_kept(instal
 
 
 @pytest.mark.soak
-def test_a_set_of_unknown_size_is_placed_when_nobody_new_comes(installed: Installation) -> None:
+def test_a_set_of_unknown_size_is_placed_after_the_debounce(installed: Installation) -> None:
     with pool(installed.testbed, "debounce", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "2s", "gateTimeout": "10s"})
         placed = mine.executors(2)
@@ -105,17 +104,15 @@ def test_a_set_of_unknown_size_is_placed_when_nobody_new_comes(installed: Instal
 
 
 @pytest.mark.soak
-def test_a_set_that_stays_incomplete_is_placed_at_the_gate_timeout(installed: Installation) -> None:
+def test_a_set_that_stays_incomplete_is_placed_at_once_where_all_of_it_has_room(installed: Installation) -> None:
     with pool(installed.testbed, "timeout", zones()) as mine:
-        mine.topology("clicks", {"name": "ingest", "executors": 9})
-        mine.policy(placement={**TWO_A_NODE, "debounce": "4s", "gateTimeout": "4s"})
-        started = time.monotonic()
+        mine.topology("clicks", {"name": "ingest", "executors": 4})
+        mine.policy(placement={**TWO_A_NODE, "gateTimeout": "10s"})
         placed = mine.executors(1, labels=CLICKS)
-        stays(lambda: mine.gated(placed[0]), what="the first one is held", seconds=1.5)
-        placed += mine.executors(1, first=2, labels=CLICKS)
-        mine.await_released(placed)
-        assert time.monotonic() - started > 2.5, "that was neither the count nor the gate timeout"
-        assert mine.nodes_of(placed).total() == 2
+        assert mine.await_released(placed) < UNTIL_EITHER_SECONDS
+        placed += mine.executors(2, first=2, labels=CLICKS)
+        assert mine.await_released(placed) < UNTIL_EITHER_SECONDS
+        assert len({node[0] for node in mine.nodes_of(placed)}) == 1
 
 
 @pytest.mark.soak

@@ -173,8 +173,8 @@ class Placement(Profiled):
     """Nodes to fill last. Leveling may still move executors there, where others are hot."""
     limits: Annotated[tuple[ComponentLimit, ...], Field(max_length=64), map_by("component")] = ()
     """Limits on single components."""
-    debounce: Annotated[Duration, Between("0s", "10s")] = Duration.parse("2s")
-    """A set of executors counts as complete when none has come for this long."""
+    debounce: Annotated[Duration, Between("0s", "10s")] = Duration.parse("300ms")
+    """How long the first executors of a set wait for others that are created with them. Later ones don't wait."""
     gate_timeout: Annotated[Duration, Between("1s", "10s")] = Duration.parse("10s")
     """Maximum gating time, 1s to 10s, measured from when Ballast's is the only gate left."""
     advanced: PlacementAdvanced = nested(PlacementAdvanced)

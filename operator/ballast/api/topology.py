@@ -115,7 +115,7 @@ class Component(Model):
     """Streaming, Batch or Interactive. Only Streaming executors are moved to level nodes. Others are placed, and moved
     off nodes that are about to go if `shuffle` allows it."""
     executors: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """How many executors to expect. A hint for placing the set at once; never waited for beyond the gate timeout."""
+    """How many executors to expect. The zone of the first one is chosen for so many; none waits for the others."""
     exchange: Rate | None = None
     """What the component's executors send one another (an all-to-all shuffle), in total.
 

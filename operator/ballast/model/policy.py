@@ -41,7 +41,7 @@ class PlacementPolicy:
     scope_lower_bound_ratio: float = 0.2
     max_executors_per_node_ratio: float = 0.25
     max_executors_per_zone_ratio: float = 1.0
-    debounce_seconds: float = 2.0
+    debounce_seconds: float = 0.3
     gate_timeout_seconds: float = 10.0
     max_score_percent: float = MAX_SCORE_PERCENT
     """A node above this score takes no new executors while others have room."""

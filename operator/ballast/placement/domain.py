@@ -30,11 +30,14 @@ class Standing:
     """(fields, places): distance from those that run, from outer ends; whether a nearer place holds the set; what is
     lacking to hold it; distance from the driver, room, what is left.
 
-    Of places that hold the set the tightest is best, so that the next set finds a whole one; of others the roomiest.
+    Of places that hold the set the tightest is best, so that the next set finds a whole one; of others the roomiest,
+    and of zones where nothing says how large the set will be.
     The driver, which takes no part in a shuffle, is not worth splitting the set for.
     """
     fits: BoolArray
-    """(places,): where the whole set fits."""
+    """(places,): where all executors that are there fit."""
+    holds_all: BoolArray
+    """(places,): where those to come fit, too, and what is reserved for other topologies is left free."""
 
     def ranked(self) -> IntArray:
         """Places from best to worst."""
@@ -59,13 +62,36 @@ def domains(view: PlacementView, *, thorough: bool) -> Iterator[IntArray]:
             yield useful
 
 
+def nodes_for_all(view: PlacementView) -> BoolArray | None:
+    """(N,): where to place a set so that those to come find room next to it; None where it may be placed anywhere.
+
+    A set that grows has one zone: that of its executors that run, otherwise one that holds all that are expected, or
+    the roomiest. In it a rack by the same rule, where it is known how many are to come. A complete set has all zones
+    that hold it without what is reserved for other topologies.
+    """
+    locations = view.pool.locations
+    if not locations.last or not (view.growing or view.reserved is not None) or not settles_for_one_place(view):
+        return None
+    result = np.ones(len(locations.nodes), dtype=np.bool_)
+    for level in range(locations.last if view.growing else 1):
+        standing = _standing(view, np.flatnonzero(result), level)
+        best = int(standing.ranked()[0])
+        if not standing.fits[best] or not (view.growing or standing.holds_all[best]):
+            break
+        result &= locations.codes[level] == best if view.growing else standing.holds_all[locations.codes[level]]
+        if view.open_ended:
+            break
+    return None if result.all() else result
+
+
 def _narrowing(view: PlacementView, nodes: IntArray, level: int, *, thorough: bool) -> Iterator[IntArray]:
     """Within `nodes`: places of this level that hold everything, narrowed further, then themselves, then `nodes`."""
     if level >= view.pool.locations.last:
         yield nodes
         return
     standing = _standing(view, nodes, level)
-    order = [int(place) for place in standing.ranked() if standing.fits[place]]
+    fitting = standing.fits & standing.holds_all
+    order = [int(place) for place in standing.ranked() if (fitting if fitting.any() else standing.fits)[place]]
     if thorough:
         order = [place for place in order if standing.equals(order[0], place)][:_ALTERNATIVES]
     codes = view.pool.locations.codes[level][nodes]
@@ -105,11 +131,34 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     room = (holds / view.counts[:, None]).min(axis=0)
     left = np.bincount(places, weights=view.free_share[part], minlength=size).astype(np.float64)
     fits = _fitting(view, part, places, holds, level)
-    sense = np.where(fits, 1.0, -1.0)
-    split = 1.0 - _whole_within(view, part, places, size, level)
-    lacking = np.where(fits, 0.0, 1.0 + room.max() - room)
+    holds_all, may_outgrow = fits, level == 0 and view.open_ended
+    if may_outgrow or (level == 0 and view.reserved is not None):
+        # How many one node may host depends on how many there will be.
+        unreserved = _unreserved(view, part, places)
+        room = unreserved if may_outgrow else np.minimum(room, unreserved)
+    if view.growing or (level == 0 and view.reserved is not None):
+        holds_all = _fitting(view, part, places, holds, level, expected=True)
+    tightest = holds_all & (not may_outgrow)
+    sense = np.where(tightest, 1.0, -1.0)
+    split = np.zeros(size) if may_outgrow else 1.0 - _whole_within(view, part, places, size, level)
+    lacking = np.where(tightest, 0.0, 1.0 + room.max() - room) + np.where(holds_all, 0.0, 1.0 + room.max())
     keys = np.stack([_rounded(traffic), _rounded(outer), split, lacking, driver, room, sense * _rounded(left)])
-    return Standing(keys, fits)
+    return Standing(keys, fits, holds_all)
+
+
+def _unreserved(view: PlacementView, part: _Part, places: IntArray) -> FloatArray:
+    """(zones,): how often the set fits into what is not reserved for others, by amounts."""
+    result = np.full(view.pool.locations.sizes[0], np.inf)
+    for kind, needed in enumerate((view.counts @ view.demand)[:-1].tolist()):
+        if needed > 0:
+            offered = np.bincount(places, weights=view.usable[part, kind], minlength=len(result))
+            result = np.minimum(result, np.maximum(offered - _reserved(view, kind), 0.0) / needed)
+    return result
+
+
+def _reserved(view: PlacementView, kind: int) -> FloatArray | float:
+    """(zones,): of one kind. Nothing is reserved of the score."""
+    return 0.0 if view.reserved is None or kind >= view.reserved.shape[1] else view.reserved[:, kind]
 
 
 def _whole_within(view: PlacementView, part: _Part, places: IntArray, size: int, level: int) -> FloatArray:
@@ -118,7 +167,8 @@ def _whole_within(view: PlacementView, part: _Part, places: IntArray, size: int,
     result = np.zeros(size)
     if nearer < locations.last and size > 1:
         inside, count = locations.codes[nearer][part], locations.sizes[nearer]
-        able = _fitting(view, part, inside, _sums(view.capacity, part, inside, count), nearer)
+        sums = _sums(view.capacity, part, inside, count)
+        able = _fitting(view, part, inside, sums, nearer, expected=view.growing)
         result[places[able[inside]]] = 1.0
     return result
 
@@ -153,16 +203,23 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
     return result
 
 
-def _fitting(view: PlacementView, nodes: _Part, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
-    """Places that may hold everything: each group by count, and all groups together by amounts."""
+def _fitting(
+    view: PlacementView, nodes: _Part, places: IntArray, holds: FloatArray, level: int, *, expected: bool = False
+) -> BoolArray:
+    """Places that may hold everything: each group by count, and all groups together by amounts.
+
+    `expected`: with those to come, and without what is reserved for others.
+    """
+    counts = view.counts + view.to_come if expected else view.counts
     for apart_level, members in view.apart:
         if apart_level <= level and (view.component_counts[members] > 0).sum() > 1:
             return np.zeros(holds.shape[1], dtype=np.bool_)
-    able: BoolArray = np.logical_and.reduce(holds >= view.counts[:, None])
+    able: BoolArray = np.logical_and.reduce(holds >= counts[:, None])
     usable = view.usable[nodes]
-    for kind, needed in enumerate((view.counts @ view.demand).tolist()):
+    for kind, needed in enumerate((counts @ view.demand).tolist()):
         if needed > 0:
-            offered = np.bincount(places, weights=usable[:, kind], minlength=len(able))
+            reserved = _reserved(view, kind) if expected and level == 0 else 0.0
+            offered = np.bincount(places, weights=usable[:, kind], minlength=len(able)) - reserved
             able &= offered + 1e-6 * max(1.0, needed) >= needed
     if level == 0:
         able &= np.logical_and.reduce(view.zone_limit >= view.component_counts[:, None])

@@ -13,6 +13,7 @@ from ballast.model import LoadUnit, Packing, PlacementPolicy, SheddingPolicy
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings
 from ballast.placement.admission import Admission
+from ballast.placement.expectation import ReservedRoom
 from ballast.placement.limit import kept_away, node_limits, separations, zone_limits
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.room import Room, counts_that_fit
@@ -93,6 +94,8 @@ class Pool:
     """(N,): nodes that would be unloaded as they are."""
     hot_score: float = inf
     """The score from which a node would be unloaded."""
+    reserved: ReservedRoom | None = None
+    """For executors to come."""
 
     def named(self, names: tuple[str, ...]) -> BoolArray:
         mask = np.zeros(len(self.locations.nodes), dtype=np.bool_)
@@ -144,6 +147,39 @@ class PlacementView:
             workload.present[members.component, node] += count
         counts = {int(self.groups[row]): int(self.counts[row]) for row in rows}
         return placement_view(pool, workload, counts, self.tier, within=self.within)
+
+    @property
+    def growing(self) -> bool:
+        """Whether more executors of these components will come, or may."""
+        return bool(self.to_come.any()) or self.open_ended
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether nothing says how many executors some component will have."""
+        return bool(self.workload.open_ended[self.component].any())
+
+    @cached_property
+    def to_come(self) -> IntArray:
+        """(G,): executors that are expected later, all of a component as ones of its largest group."""
+        result = np.zeros(len(self.groups), dtype=np.int64)
+        for component in set(self.component.tolist()):
+            rows = np.flatnonzero(self.component == component)
+            result[rows[self.counts[rows].argmax()]] = self.workload.to_come[component]
+        return result
+
+    @cached_property
+    def reserved(self) -> FloatArray | None:
+        """(zones, R): what is reserved for executors of other topologies; None if that is nothing."""
+        reserved = self.pool.reserved
+        return None if reserved is None else reserved.by_others(self.workload.topology.key)
+
+    def limited_to(self, nodes: BoolArray) -> PlacementView:
+        """The same with only these nodes, (N,)."""
+        within = np.tile(nodes, (len(self.workload.components), 1))
+        counts = dict(zip(self.groups.tolist(), self.counts.tolist(), strict=True))
+        if self.within is not None:
+            within &= self.within
+        return placement_view(self.pool, self.workload, counts, self.tier, within=within)
 
     @cached_property
     def weights(self) -> FloatArray:

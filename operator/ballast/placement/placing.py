@@ -30,6 +30,7 @@ from ballast.model import (
 from ballast.model.arrays import BoolArray, FloatArray
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.executor_order import sequence
+from ballast.placement.expectation import ComponentKey, Expectation, ReservedRoom
 from ballast.placement.growth import awaited_zones, requires_zone
 from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.placement_view import TIERS, PlacementView, Pool, hot_score, placement_view, would_be_unloaded
@@ -48,6 +49,7 @@ _NOTHING_RESERVED: Mapping[str, Resources] = {}
 _NO_VALUES: Mapping[str, float] = {}
 _NO_STATE = PlacementState()
 _NOBODY: Mapping[str, str] = {}
+_ALL_COMPLETE: Mapping[ComponentKey, Expectation] = {}
 
 
 class _Waiting(Protocol):
@@ -81,15 +83,17 @@ def place(
     measured: Mapping[str, float] | None = None,
     state: PlacementState = _NO_STATE,
     effort: Effort | None = None,
+    expected: Mapping[ComponentKey, Expectation] = _ALL_COMPLETE,
 ) -> Placed:
     """Where each gated executor goes.
 
     `gated`: the executors to place now, of any number of topologies. `scores`: score by node in percent, what is on
     its way included; `measured`: without that, the same if None. `reserved`: amounts by node set aside for moves
     in flight. `unbound`: amounts that pods will take which are not bound yet, as `expected` says; worked out if None.
-    `loads`: expected CPU cores by executor uid, its request otherwise. An executor that can't be placed within the
-    limits has node None and a reason; in its location stand the zone and racks that it should prefer, where they are
-    known. Its pin is Zone if an autoscaler can provide a node for it there, otherwise None.
+    `loads`: expected CPU cores by executor uid, its request otherwise. `expected`: by component; of one that is not in
+    it all executors are there. An executor that can't be placed within the limits has node None and a reason; in its
+    location stand the zone and racks that it should prefer, where they are known. Its pin is Zone if an autoscaler can
+    provide a node for it there, otherwise None.
     """
     if not gated:
         return Placed([], state)
@@ -97,7 +101,7 @@ def place(
     space = room(
         snapshot, places, gated=gated, scores=scores, reserved=reserved, unbound=unbound, weights=policy.weights
     )
-    pool = _pool(places, space, policy)
+    pool = _pool(places, space, policy, ReservedRoom(places, space, expected))
     known = scores if measured is None else measured
     # A user may have any number of executors that no node can take: they must not shorten the search for others.
     able = placeable(gated, space, pool.admission)
@@ -108,6 +112,7 @@ def place(
     sent = work.foresee(snapshot, state)
     free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
     bound = headings(snapshot, sent.items()) | _nodes(work.placements)
+    work.reserve(snapshot.executors, bound)
 
     parts = rounds(placeable(free, space, pool.admission), space, pool.admission)
 
@@ -123,6 +128,7 @@ def place(
             sticky=policy.placement.sticky,
             loads=loads,
             crowded=crowded,
+            expected=expected,
         )
 
     work.place_all(free, parts, waiting)
@@ -135,10 +141,10 @@ def _nodes(placements: Iterable[Placement]) -> dict[str, str]:
     return {placement.uid: placement.node for placement in placements if placement.node is not None}
 
 
-def _pool(places: NodeLocations, space: Room, policy: Policy) -> Pool:
+def _pool(places: NodeLocations, space: Room, policy: Policy, reserved: ReservedRoom) -> Pool:
     reached = _reached(places, space)
     hot, limit = would_be_unloaded(reached, policy.shedding), hot_score(reached, policy.shedding)
-    return Pool(places, space, Admission(places.nodes), policy.placement, hot, limit)
+    return Pool(places, space, Admission(places.nodes), policy.placement, hot, limit, reserved)
 
 
 def _reached(places: NodeLocations, space: Room) -> FloatArray:
@@ -184,6 +190,11 @@ class _Pass:
                     self.pool.room.heat(position, self._load(executor))
                     self.strategy.took(executor, position)
         return sent
+
+    def reserve(self, executors: Iterable[Executor], bound: Mapping[str, str]) -> None:
+        """Reserve room for those to come where others of theirs are. `bound`: node by uid of those on their way."""
+        if self.pool.reserved is not None:
+            self.pool.reserved.look(executors, bound)
 
     def _load(self, executor: Executor) -> float:
         return self.loads.get(executor.uid, executor.requests.cpu_cores)
@@ -232,11 +243,13 @@ class _Pass:
         left = {group: len(members.executors) for group, members in enumerate(workload.groups)}
         for tier in range(TIERS if self.pool.locations.nodes else 0):
             if not left:
-                return
+                break
             left = self._return(workload, left, tier)
             for part in sets(self.strategy, workload):
                 mine = {group: left.pop(group) for group in part if group in left}
                 left |= self._place_tier(workload, mine, tier, near)
+        if self.pool.reserved is not None:
+            self.pool.reserved.placed(workload.topology.key, workload.components, workload.present)
 
     def _settle_all(self, executors: Sequence[Executor], waiting: _Waiting) -> None:
         """Record where these go, and why some find no node."""

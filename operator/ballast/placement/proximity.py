@@ -15,7 +15,7 @@ import numpy as np
 
 from ballast.model import Executor
 from ballast.model.arrays import FloatArray, IntArray
-from ballast.placement.domain import domains, settles_for_one_place
+from ballast.placement.domain import domains, nodes_for_all, settles_for_one_place
 from ballast.placement.lower_bound import least_cost, towards
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.packing import Fill, pack, pack_freely
@@ -346,6 +346,9 @@ class Proximity:
     def sets(self, workload: TopologyWorkload) -> list[list[int]]:
         """Groups to place together: those that exchange something, or all where there is time to weigh them jointly."""
         found = parts(workload)
+        if workload.growing:
+            # What is improved as a whole could leave the zones that are chosen for those to come.
+            return found
         own = sum(len(group.executors) for group in workload.groups)
         # In a large pool, or for many topologies in a pass, trying orders would take longer than the pass may.
         few = own * workload.present.shape[1] <= _FEW_CELLS and own * _FEW_TOPOLOGIES >= self._reckoned(workload)
@@ -353,7 +356,7 @@ class Proximity:
         return [[*range(len(workload.groups))]] if few and thorough and len(found) <= _FEW_PARTS else found
 
     def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
-        layout = together(view, turns, self._effort or self._shared(view))
+        layout = self._layout(view, turns)
         if layout is None:
             return [[] for _ in view.groups]
         layout = _within_racks(view, layout)
@@ -361,6 +364,16 @@ class Proximity:
         return [
             [nodes[column] for column in row.nonzero()[0] for _ in range(int(row[column]))] for row in layout.placed
         ]
+
+    def _layout(self, view: PlacementView, turns: Sequence[int]) -> Layout | None:
+        """Next to where those to come will find room, unless some of those that are there find none."""
+        effort = self._effort or self._shared(view)
+        near = nodes_for_all(view)
+        if near is not None:
+            layout = together(view.limited_to(near), turns, effort)
+            if layout is not None and not layout.missing.any():
+                return layout
+        return together(view, turns, effort)
 
     def took(self, executor: Executor, node: int) -> None:
         """The workload shows it."""

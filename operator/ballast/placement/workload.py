@@ -20,7 +20,8 @@ from ballast.model import (
     Snapshot,
     Topology,
 )
-from ballast.model.arrays import FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
+from ballast.placement.expectation import COMPLETE, ComponentKey, Expectation
 from ballast.placement.node_locations import NodeLocations
 
 # What the executors of one topology exchange, as weights between components.
@@ -28,6 +29,7 @@ from ballast.placement.node_locations import NodeLocations
 # Rates are spread evenly over pairs of executors: Spark does not report which executors communicate, and with a
 # hash shuffle every executor talks to every other.
 
+_ALL_COMPLETE: Mapping[ComponentKey, Expectation] = {}
 _DRIVER_SHARE, _DRIVER_SHARE_OF_KNOWN = 0.05, 0.005
 """Weight of the driver next to the topology's whole traffic: it decides between equals and never splits a set.
 
@@ -180,6 +182,16 @@ class TopologyWorkload:
     outer: FloatArray
     """(components, nodes): what the fixed outer ends cost one executor on the node."""
     groups: tuple[Group, ...]
+    to_come: IntArray
+    """(components,): executors that are expected, and are not there yet."""
+    open_ended: BoolArray
+    """(components,): whether nothing says how many there will be."""
+
+    @property
+    def growing(self) -> bool:
+        """Whether executors of a component that is to be placed will come later, or may."""
+        own = [group.component for group in self.groups]
+        return bool(self.to_come[own].any() or self.open_ended[own].any())
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -196,6 +208,7 @@ def workloads(
     sticky: bool,
     loads: Mapping[str, float],
     crowded: bool = False,
+    expected: Mapping[ComponentKey, Expectation] = _ALL_COMPLETE,
 ) -> Iterator[TopologyWorkload]:
     """One workload per topology that has something to place; the largest demand first, which is the hardest to fit.
 
@@ -204,7 +217,7 @@ def workloads(
     One at a time: with thousands of topologies, their tables together would not be small.
 
     `bound`: node by uid of executors that have been sent there, by this pass or an earlier one, and are on no node yet;
-    they count as present.
+    they count as present. `expected`: a component that is not in it is complete with `gated`.
     """
     staff = _staff(snapshot, gated, bound)
     remembered = _remembered(memory, snapshot) if sticky else {}
@@ -222,6 +235,7 @@ def workloads(
             remembered=remembered.get(key, {}),
             gated=members,
             loads=loads,
+            expected=expected,
         )
 
 
@@ -281,6 +295,7 @@ def _workload(
     remembered: Mapping[str, tuple[tuple[str, int], ...]],
     gated: Sequence[Executor],
     loads: Mapping[str, float],
+    expected: Mapping[ComponentKey, Expectation],
 ) -> TopologyWorkload:
     names = tuple(sorted({*staff, *(executor.component for executor in gated)}))
     index = {name: position for position, name in enumerate(names)}
@@ -288,9 +303,14 @@ def _workload(
     before = _table(locations, {index[n]: c for n, c in remembered.items() if n in index}, len(names))
     waiting = Counter(executor.component for executor in gated)
     there = {name: sum(counts.values()) for name, counts in staff.items()}
-    expected = {component.name: component.expected or 0 for component in topology.components}
+    declared = {component.name: component.expected or 0 for component in topology.components}
+    known = [expected.get((topology.key, name), COMPLETE) for name in names]
     totals = np.array(
-        [max(there.get(name, 0) + waiting[name], expected.get(name, 0)) for name in names], dtype=np.float64
+        [
+            max(there.get(name, 0) + waiting[name] + each.to_come, declared.get(name, 0))
+            for name, each in zip(names, known, strict=True)
+        ],
+        dtype=np.float64,
     )
     flows = traffic(topology, names)
     return TopologyWorkload(
@@ -302,6 +322,8 @@ def _workload(
         # Once for all views of the workload, of which there is one for each of its parts.
         outer=locations.distances_to(flows.ends, flows.pulls / np.maximum(totals, 1.0)[:, None]),
         groups=_groups(index, gated, loads),
+        to_come=np.array([each.to_come for each in known], dtype=np.int64),
+        open_ended=np.array([not each.known for each in known], dtype=np.bool_),
     )
 
 

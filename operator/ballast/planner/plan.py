@@ -30,6 +30,7 @@ from ballast.moves.candidates import Candidates
 from ballast.moves.loads import Loads
 from ballast.moves.rest import Rest, rest
 from ballast.moves.score import Scores, measured, points_per_core, projected
+from ballast.placement.expectation import expectations
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed
 from ballast.placement.preemption import place_preempting
@@ -262,6 +263,7 @@ def _placed(inputs: _Inputs, gated: Sequence[Executor]) -> Placed:
         loads={executor.uid: inputs.loads.expected(executor) for executor in gated},
         measured=measured,
         state=observed(inputs.before, inputs.snapshot, inputs.policy, measured=measured, now=inputs.now),
+        expected=expectations(inputs.snapshot, inputs.memory) if gated else {},
     )
     in_vain, hopeless = (
         {e.uid for e in gated if (e.topology, e.component) in components}

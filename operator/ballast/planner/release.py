@@ -29,6 +29,7 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.moves.loads import profile_of
+from ballast.placement.expectation import declared_sizes
 from ballast.placement.growth import awaiting_nodes
 
 # Executors that were pinned to a place where nothing can run them.
@@ -155,15 +156,14 @@ def releases(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> Rele
     unpinned = [(e, reason) for e in gated if (reason := stands_aside(e, placement)) is not None]
     aside = {e.uid for e, _ in unpinned}
     started = _started_sets(snapshot.executors)
-    expected = _expected(snapshot)
+    sizes = declared_sizes(snapshot)
     place: list[Executor] = []
     holds = [_awaiting(e, placement) for e in awaited]
     for key, members in sorted(_sets(e for e in gated if e.uid not in aside).items()):
         waiting = [e for e in members if e.last_gate_since is None]
         ready = [e for e in members if e.last_gate_since is not None]
         holds += [Hold(e.key, e.uid, Reason.FOREIGN_GATE, None) for e in waiting]
-        complete = expected.get((key[0], key[2]))
-        until = _held_until(ready, placement, late=key in started, expected=complete)
+        until = _held_until(ready, placement, late=key in started, size=sizes.get((key[0], key[2])))
         if until is None or now >= until:
             place += ready
         else:
@@ -315,18 +315,9 @@ def _started_sets(executors: Iterable[Executor]) -> set[SetKey]:
     return {_set_of(e) for e in executors if e.phase in going}
 
 
-def _expected(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    return {
-        (topology.key, component.name): component.expected
-        for topology in snapshot.topologies
-        for component in topology.components
-        if component.expected is not None
-    }
-
-
-def _held_until(ready: list[Executor], placement: PlacementPolicy, *, late: bool, expected: int | None) -> float | None:
-    """None: go now. A set is complete, has gone quiet, or its first member's time is up, whichever comes first."""
+def _held_until(ready: list[Executor], placement: PlacementPolicy, *, late: bool, size: int | None) -> float | None:
+    """None: go now. The first executors of a set wait a moment for those that come with them; later ones join them."""
     since = [e.last_gate_since for e in ready if e.last_gate_since is not None]
-    if not since or late or (expected is not None and len(ready) >= expected):
+    if not since or late or (size is not None and len(ready) >= size):
         return None
-    return min(max(since) + placement.debounce_seconds, min(since) + placement.gate_timeout_seconds)
+    return min(since) + min(placement.debounce_seconds, placement.gate_timeout_seconds)

@@ -26,7 +26,7 @@ _RELEASED_SECONDS = 5.0
 """After the gate timeout: until an executor has surely been released, or its release is refused."""
 _FULL = frozenset({Reason.NO_ROOM, Reason.POOL_FULL})
 _WAITING = {
-    Reason.WAITING_FOR_SET: "until its set is complete",
+    Reason.WAITING_FOR_SET: "for a moment, for others that are created with it",
     Reason.WAITING_FOR_TURN: "until other sets are placed",
     Reason.IN_FLIGHT: "until it is known whether a move waits for it",
 }

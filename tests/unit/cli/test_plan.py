@@ -55,7 +55,7 @@ def test_a_waiting_executor_is_told_once_with_where_it_goes() -> None:
 
 
 def test_an_executor_that_has_to_wait_says_how_long() -> None:
-    situation = a_situation(executors=(gated("exec-9", since=NOW - 1),))
+    situation = a_situation(executors=(gated("exec-9", since=NOW - 0.1),))
     placement = replace(situation.policy.placement, mode=PlacementMode.ENFORCE)
     text = printed(replace(situation, policy=replace(situation.policy, placement=placement)))
     row = next(line for line in lines(text) if line[:1] == ["team/exec-9"])

@@ -313,7 +313,8 @@ def test_one_place_is_enough_unless_components_are_drawn_apart(zones: tuple[str,
 
 
 def standing(*places: tuple[float, ...]) -> Standing:
-    return Standing(np.array(places).T, np.ones(len(places), dtype=np.bool_))
+    all_of_them = np.ones(len(places), dtype=np.bool_)
+    return Standing(np.array(places).T, all_of_them, all_of_them)
 
 
 def test_earlier_figures_weigh_more_and_lower_ones_are_better() -> None:

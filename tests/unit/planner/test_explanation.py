@@ -72,7 +72,7 @@ def test_its_grounds_say_who_chose_the_place(executor: Executor, words: str) -> 
 @pytest.mark.parametrize(
     ("executor", "words"),
     [
-        (gated("e1"), "it is gated until its set is complete (WaitingForSet)"),
+        (gated("e1", since=NOW - 0.1), "it is gated for a moment, for others that are created with it (WaitingForSet)"),
         (
             gated("e1", last_gate_since=None, gates=("kueue.x-k8s.io/admission",)),
             "it waits for the gates of others: kueue.x-k8s.io/admission",
@@ -260,7 +260,9 @@ PLACING = a_policy(placement=PlacementPolicy(mode=PlacementMode.ENFORCE))
 
 def test_one_that_waits_with_others_is_held() -> None:
     expecting = a_topology(Component("ingest", expected=4))
-    assert told(gated("e1"), policy=PLACING, topologies=(expecting,)).verdict == "is held (WaitingForSet)"
+    assert (
+        told(gated("e1", since=NOW - 0.1), policy=PLACING, topologies=(expecting,)).verdict == "is held (WaitingForSet)"
+    )
 
 
 def test_one_that_no_node_takes_is_released_to_wherever_it_may_go() -> None:

@@ -98,7 +98,9 @@ def test_an_executor_without_a_node_is_not_nominated() -> None:
 
 def left_gated(**changes: Any) -> Executor:
     """The operator crashed after it had nominated it, and more of its set has come since, so it waits again."""
-    return gated("e-1", **{"application": "spark-2", "topology": "team/waiting", "nominated": "a", **changes})
+    return gated(
+        "e-1", **{"since": NOW - 0.1, "application": "spark-2", "topology": "team/waiting", "nominated": "a", **changes}
+    )
 
 
 OF_A_MOVE = (a_move(phase=MovePhase.ARRIVING, target="a", replacement_uid=left_gated().uid),)

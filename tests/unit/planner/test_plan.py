@@ -334,7 +334,7 @@ def arrived(count: int, *, cores: float) -> tuple[list[str | None], list[Reason]
     return [p.node for p in found.placements], [hold.reason for hold in found.holds]
 
 
-def test_a_set_that_the_pool_has_room_for_waits_until_it_is_complete() -> None:
+def test_a_set_that_the_pool_has_room_for_waits_for_others_that_come_with_it() -> None:
     assert arrived(2, cores=2.0) == ([], [Reason.WAITING_FOR_SET, Reason.WAITING_FOR_SET])
 
 
@@ -345,7 +345,7 @@ def test_a_set_for_which_room_is_missing_is_released_at_once_and_those_that_fit_
 
 
 def test_a_set_that_waits_is_not_released_early_for_the_lack_of_another() -> None:
-    small = tuple(gated(f"s-{i}", since=NOW - 1, component="report") for i in range(1))
+    small = tuple(gated(f"s-{i}", since=NOW - 0.1, component="report") for i in range(1))
     large = tuple(gated(f"l-{i}", since=NOW, component="ingest") for i in range(4))
     found, _ = plan(a_snapshot(a_node("a", cores=2.0), executors=(*small, *large)), POLICY, Memory(), NOW)
     assert {p.executor for p in found.placements} == {f"team/l-{i}" for i in range(4)}

@@ -53,13 +53,15 @@ def test_a_complete_set_goes_at_once() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "goes"),
     [
-        pytest.param(1.0, 1.0, False, id="younger than the debounce"),
-        pytest.param(2.0, 2.0, True, id="no newcomer for the debounce"),
-        pytest.param(9.0, 0.5, False, id="still arriving"),
-        pytest.param(10.0, 0.5, True, id="the gate timeout is up"),
+        pytest.param(0.2, 0.2, False, id="younger than the debounce"),
+        pytest.param(0.2, 0.0, False, id="with others that have just come"),
+        pytest.param(0.3, 0.3, True, id="as old as the debounce"),
+        pytest.param(0.3, 0.0, True, id="though others come"),
     ],
 )
-def test_an_incomplete_set_waits_for_quiet_or_for_the_timeout(first: float, last: float, *, goes: bool) -> None:
+def test_the_first_executors_of_a_set_wait_a_moment_for_those_created_with_them(
+    first: float, last: float, *, goes: bool
+) -> None:
     snapshot = a_snapshot(executors=(gated("e-1", since=NOW - first), gated("e-2", since=NOW - last)))
     found = releases(snapshot, ENFORCE, NOW)
     assert bool(found.place) is goes
@@ -67,8 +69,20 @@ def test_an_incomplete_set_waits_for_quiet_or_for_the_timeout(first: float, last
 
 
 def test_a_hold_says_until_when() -> None:
-    found = releases(a_snapshot(executors=(gated("e-1", since=NOW - 1),)), ENFORCE, NOW)
-    assert [(h.reason, h.until) for h in found.holds] == [(Reason.WAITING_FOR_SET, NOW + 1)]
+    found = releases(a_snapshot(executors=(gated("e-1", since=NOW - 0.1),)), ENFORCE, NOW)
+    assert [(h.reason, h.until) for h in found.holds] == [(Reason.WAITING_FOR_SET, NOW - 0.1 + 0.3)]
+
+
+def test_a_set_is_not_held_longer_than_the_gate_timeout_whatever_the_debounce() -> None:
+    patient = replace(ENFORCE, debounce_seconds=20.0, gate_timeout_seconds=4.0)
+    waiting = a_snapshot(executors=(gated("e-1", since=NOW - 3), gated("e-2", since=NOW)))
+    assert {hold.until for hold in releases(waiting, patient, NOW).holds} == {NOW + 1}
+
+
+def test_a_set_is_complete_by_what_its_executors_say() -> None:
+    two = tuple(gated(f"e-{number}", since=NOW, expected=2) for number in range(2))
+    assert _names(releases(a_snapshot(executors=two), ENFORCE, NOW).place) == ["e-0", "e-1"]
+    assert not releases(a_snapshot(executors=two[:1]), ENFORCE, NOW).place
 
 
 def test_latecomers_of_a_running_component_go_at_once() -> None:
