@@ -16,6 +16,7 @@ from ballast.model import (
     Demand,
     Executor,
     Location,
+    Memory,
     Phase,
     Pin,
     Placement,
@@ -24,8 +25,9 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
-from ballast.model.arrays import IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.admission import Admission
+from ballast.placement.expectation import COMPLETE, expectations
 from ballast.placement.limit import zone_allowance
 from ballast.placement.node_locations import node_locations
 from ballast.placement.reasons import common_refusal, no_room_words
@@ -44,8 +46,9 @@ def fallback(snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor]) -
 
     A set is the executors of `gated` of one topology, component and application. Its zone is the one in which most of
     its component (then most of its topology) is, if that zone has room for the whole set; otherwise the tightest zone
-    that has; otherwise the zones that hold most of it, one after the other. Where one rack of the zone holds the set,
-    the rack is chosen by the same rule.
+    that has room for all executors that are expected; otherwise, or where nothing says how many these are, the roomiest
+    that has room for those of `gated`; otherwise the zones that hold most of it, one after the other. Where racks of
+    the zone hold the set, the tightest of them is chosen.
 
     `snapshot`: its nodes, executors and pending pods are read, and its topologies for components that must not share
     a zone. `gated`: some of its gated executors, those that the operator may place: mode, namespaces and foreign gates
@@ -88,6 +91,7 @@ class _Zones:
         self._staff: dict[str, dict[str, IntArray]] = {topology: {} for topology in topologies}
         """By topology and component: executors on each node."""
         self._totals: Counter[tuple[str, str]] = Counter()
+        self._expected = expectations(snapshot, Memory())
         self._apart = {
             topology.key: [set(separation.components) for separation in topology.separate if separation.by == "Zone"]
             for topology in snapshot.topologies
@@ -166,19 +170,32 @@ class _Zones:
         taken = np.minimum(holds, counts).sum(axis=0)
         if level == 0:
             taken = np.minimum(taken, self._limits(one))
-        fits = taken >= counts.sum()
         demand = np.array([self._room.vector(requests) for requests, _ in left])
         offered = np.where(capacity.any(axis=0), np.maximum(self._room.free[nodes], 0.0).T, 0.0)
-        for amount, slack, row in zip((counts * demand).sum(axis=0), self._room.slack, offered, strict=True):
-            fits &= np.bincount(places, weights=row, minlength=size) + slack >= amount
+        free = np.array([np.bincount(places, weights=row, minlength=size) for row in offered])
+        fits = (taken >= counts.sum()) & self._have(free, holds, counts, demand)
+        expected = self._expected.get((one.topology, one.component), COMPLETE)
+        later = counts + expected.to_come * (np.arange(len(counts)) == counts.argmax())[:, None]
+        whole = fits & self._have(free, holds, later, demand)
+        fits = whole if whole.any() else fits
         able = np.flatnonzero(fits if fits.any() else taken > 0)
         if not len(able):
             return None, False
         rows = self._on(one), np.sum(list(self._staff[one.topology].values()), axis=0)
         own, kin = (np.bincount(places, weights=row[nodes], minlength=size) for row in rows)
-        tightness = (holds / counts).min(axis=0)
-        keys = (tightness, -kin, -own) if fits.any() else (-kin, -own, -taken)
+        room = (holds / counts).min(axis=0)
+        keys = (
+            (room if whole.any() and (expected.known or level) else -room, -kin, -own)
+            if fits.any()
+            else (-kin, -own, -taken)
+        )
         return int(able[np.lexsort([key[able] for key in keys])[0]]), bool(fits.any())
+
+    def _have(self, free: FloatArray, holds: IntArray, counts: IntArray, demand: FloatArray) -> BoolArray:
+        """(places,): whether each has room for so many, of each template by itself and of all together."""
+        needed = (counts * demand).sum(axis=0)[:, None]
+        result: BoolArray = (holds >= counts).all(axis=0) & (free + self._room.slack[:, None] >= needed).all(axis=0)
+        return result
 
     def _limits(self, one: Executor) -> IntArray:
         """(zones,): how many more of its component each zone may hold, by the policy and by what it must avoid."""

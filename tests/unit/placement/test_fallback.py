@@ -62,9 +62,18 @@ def with_placement(**changes: Any) -> Policy:
     return a_policy(placement=PlacementPolicy(**changes))
 
 
-def test_a_set_is_kept_in_the_tightest_zone_that_holds_all_of_it() -> None:
+@pytest.mark.parametrize(
+    ("expected", "home"),
+    [
+        pytest.param(10, "b", id="all are there: the tightest zone that holds them"),
+        pytest.param(14, "a", id="four are to come: the one that will hold all"),
+        pytest.param(40, "a", id="no zone will hold all: the roomiest"),
+        pytest.param(None, "a", id="nothing is known: the roomiest"),
+    ],
+)
+def test_a_set_is_kept_in_one_zone_for_all_that_are_expected(expected: int | None, home: str) -> None:
     nodes = [*zone("a", nodes=4), *zone("b", nodes=3), *zone("c", nodes=2)]
-    assert zones(placed(a_set(10), nodes)) == {"b": 10}
+    assert zones(placed(a_set(10, expected=expected), nodes)) == {home: 10}
 
 
 def test_the_zone_where_the_others_of_its_component_run_comes_first() -> None:
@@ -131,21 +140,24 @@ def test_a_policy_without_zones_gives_none() -> None:
 
 def test_only_nodes_that_admit_the_executor_count() -> None:
     nodes = [*zone("a", nodes=4, schedulable=False), *zone("b", nodes=3), *zone("c", nodes=2)]
-    assert zones(placed(a_set(4), nodes)) == {"c": 4}
+    assert zones(placed(a_set(4, expected=4), nodes)) == {"c": 4}
     assert zones(placed(a_set(4, constraints=IN_B), nodes)) == {"b": 4}
     assert placed(a_set(1), zone("a", nodes=2, ready=False))[0].reason is Reason.NODE_UNAVAILABLE
 
 
 def test_sets_of_one_call_and_pods_that_are_pending_leave_each_other_their_room() -> None:
     nodes = [*zone("a", nodes=2), *zone("b", nodes=3)]
-    both = [*a_set(6, application="one"), *(gated(f"f-{n}", application="two") for n in range(7))]
+    both = [
+        *a_set(6, application="one", expected=7),
+        *(gated(f"f-{n}", application="two", expected=7) for n in range(7)),
+    ]
     found = placed(both, nodes)
     by_set = {executor.application: placement.location[0] for executor, placement in zip(both, found, strict=True)}
     assert by_set == {"one": "b", "two": "a"}
     assert zones(found) == {"a": 7, "b": 6}
     pending = (Demand(Resources(4.0, GIB, 1), IN_B),) * 2
-    assert zones(placed(a_set(8), nodes, pending=pending)) == {"a": 8}
-    assert zones(placed(a_set(5), nodes, pending=pending)) == {"a": 5}
+    assert zones(placed(a_set(8, expected=8), nodes, pending=pending)) == {"a": 8}
+    assert zones(placed(a_set(5, expected=5), nodes, pending=pending)) == {"a": 5}
 
 
 def test_no_zone_gets_more_of_a_component_than_the_policy_allows() -> None:
