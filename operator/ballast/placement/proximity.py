@@ -23,6 +23,7 @@ from ballast.placement.parts import orders, parts
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout, Problem, construct, construct_by_zone, hardest_first
 from ballast.placement.refinement import Budget, descend, refine
+from ballast.placement.resource_aware import ResourceAware
 from ballast.placement.spreading import spread
 from ballast.placement.strategy import Seats
 from ballast.placement.workload import TopologyWorkload
@@ -82,6 +83,20 @@ def together(view: PlacementView, sequence: Sequence[int], effort: Effort) -> La
     quick = replace(effort, steps=min(effort.steps, _FIRST_LOOK))
     tried = [layout for order in orders(found) if (layout := _in_turn(view, order, sequence, quick)) is not None]
     return _refined(min(tried, key=_rank), effort) if tried else None
+
+
+def no_dearer_than_storms(view: PlacementView, sequence: Sequence[int], found: Layout, effort: Effort) -> Layout:
+    """The layout that was found, or what comes of Storm's order of nodes where that costs less."""
+    if not effort.thorough or len(view.groups) < 2:
+        return found
+    seats = ResourceAware(view.pool).seats(view, sequence)
+    chosen = np.array([node for nodes in seats for node in nodes], dtype=np.int64)
+    storms = Layout(problem(view, np.union1d(found.problem.nodes, chosen)))
+    column = {int(node): position for position, node in enumerate(storms.problem.nodes)}
+    for row, nodes in enumerate(seats):
+        for node in nodes:
+            storms.add(row, column[node])
+    return _refined(storms, effort) if _rank(storms) < _rank(found) else found
 
 
 def _in_turn(view: PlacementView, order: Sequence[list[int]], sequence: Sequence[int], effort: Effort) -> Layout | None:
@@ -373,7 +388,8 @@ class Proximity:
             layout = together(view.limited_to(near), turns, effort)
             if layout is not None and not layout.missing.any():
                 return layout
-        return together(view, turns, effort)
+        layout = together(view, turns, effort)
+        return layout if layout is None else no_dearer_than_storms(view, turns, layout, effort)
 
     def took(self, executor: Executor, node: int) -> None:
         """The workload shows it."""

@@ -13,7 +13,7 @@ from ballast.placement import proximity
 from ballast.placement.parts import parts
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout
-from ballast.placement.proximity import Effort, Proximity, problem, search
+from ballast.placement.proximity import Effort, Proximity, no_dearer_than_storms, problem, search
 from ballast.placement.refinement import Budget, descend
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
 from tests.unit.placement.situations import situation, the_view
@@ -103,6 +103,18 @@ def test_more_effort_is_never_dearer() -> None:
         for layout in (found(view, effort) for effort in (HURRY, Effort(steps=0), Effort(steps=50), Effort(steps=500)))
     ]
     assert ranks == sorted(ranks, reverse=True)
+
+
+def test_what_storm_would_do_is_done_where_that_costs_less() -> None:
+    view = a_view(*some(2), *some(2, "report"))
+    scattered = Layout(problem(view, np.arange(len(NODES))))
+    for node, group in enumerate((0, 0, 1, 1)):
+        scattered.add(group, 2 * (node % 2) + node // 2)
+    kept = no_dearer_than_storms(view, [0, 0, 1, 1], scattered, Effort())
+    assert not kept.missing.any()
+    assert kept.cost() < scattered.cost()
+    assert no_dearer_than_storms(view, [0, 0, 1, 1], kept, Effort()) is kept
+    assert no_dearer_than_storms(view, [0, 0, 1, 1], scattered, HURRY) is scattered
 
 
 def test_very_many_executors_of_others_shorten_no_search() -> None:
