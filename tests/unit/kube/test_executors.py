@@ -234,6 +234,7 @@ def test_whether_other_pods_decide_about_its_node(spec: dict[str, Any], required
 
 PREFERRED_BY_US = {
     "manager": names.FIELD_MANAGER,
+    "time": "2026-11-29T10:00:00Z",
     "fieldsV1": {
         "f:spec": {"f:affinity": {"f:nodeAffinity": {".": {}, "f:preferredDuringSchedulingIgnoredDuringExecution": {}}}}
     },
