@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
+from ballast.cli.operators import OURS, is_operator
 from ballast.cli.output import AS_TEXT, TextOption, show, write
 from ballast.errors import BallastError
 
@@ -22,7 +23,6 @@ EXAMPLES = (
     "kubectl ballast version -o json",
     "ballast version --client",
 )
-_SELECTOR = "app.kubernetes.io/name=ballast,app.kubernetes.io/component=operator"
 _RELEASED = "app.kubernetes.io/version"
 _GROUP = "ballast.dev"
 
@@ -34,7 +34,7 @@ class Operator:
     namespace: str
     name: str
     version: str | None
-    """Of its chart's label; of its image's tag, if it has none."""
+    """Of its image's tag; of its chart's label, if the image is named by its digest alone."""
     image: str
     ready: int
     replicas: int
@@ -97,7 +97,8 @@ def _operators(server: Client) -> tuple[Operator, ...]:
     from ballast.kube.kinds import DEPLOYMENT  # noqa: PLC0415 -- unused with --client
     from ballast.kube.objects import Query, read_list  # noqa: PLC0415 -- as above
 
-    return tuple(read_list(server, Query(DEPLOYMENT, labels=_SELECTOR), _operator).items)
+    found = read_list(server, Query(DEPLOYMENT, labels=OURS), lambda raw: raw).items
+    return tuple(_operator(each) for each in found if is_operator(each))
 
 
 def _operator(raw: JSON) -> Operator:
@@ -107,7 +108,7 @@ def _operator(raw: JSON) -> Operator:
     return Operator(
         namespace=metadata["namespace"],
         name=metadata["name"],
-        version=(metadata.get("labels") or {}).get(_RELEASED) or tag or None,
+        version=tag or (metadata.get("labels") or {}).get(_RELEASED),
         image=image,
         ready=status.get("readyReplicas") or 0,
         replicas=1 if spec.get("replicas") is None else spec["replicas"],

@@ -7,19 +7,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tests.apiserver import Answer, ApiServer, kubeconfig, serving
 from tests.unit.cli.program import Ended, run
 
 OWN = version("ballast-operator")
 
 
-def a_deployment(image: str = "registry.example/ballast:9.9.9", **labels: str) -> dict[str, Any]:
-    own = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
-    return {
-        "metadata": {"name": "ballast", "namespace": "ballast-system", "labels": own | labels},
-        "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "operator", "image": image}]}}},
-        "status": {"readyReplicas": 1},
-    }
+MANIFEST = Path(__file__).parents[3] / "manifests" / "ballast.yaml"
+
+
+def a_deployment(image: str = "registry.example/ballast:9.9.9") -> dict[str, Any]:
+    """As the chart makes it."""
+    documents = yaml.safe_load_all(MANIFEST.read_text())
+    (found,) = [each for each in documents if each and each["kind"] == "Deployment"]
+    found["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    deployment: dict[str, Any] = {**found, "status": {"readyReplicas": 1}}
+    return deployment
 
 
 def a_definition(plural: str, group: str = "ballast.dev") -> dict[str, Any]:
@@ -37,7 +42,7 @@ def asked(folder: Path, server: ApiServer, *options: str) -> Ended:
 
 def a_cluster() -> ApiServer:
     server = ApiServer()
-    server.put("deployments", a_deployment(**{"app.kubernetes.io/version": OWN}))
+    server.put("deployments", a_deployment(f"registry.example/ballast:{OWN}"))
     server.put("customresourcedefinitions", a_definition("sparktopologies"), a_definition("others", "example.org"))
     return server
 
@@ -47,7 +52,7 @@ def test_it_shows_the_client_the_operator_and_the_kinds_that_are_served(tmp_path
     assert ended.code == 0, ended.err
     assert ended.out.splitlines() == [
         f"client    {OWN}",
-        f"operator  {OWN} in ballast-system/ballast: registry.example/ballast:9.9.9, 1 of 2 replicas ready",
+        f"operator  {OWN} in ballast-system/ballast: registry.example/ballast:{OWN}, 1 of 2 replicas ready",
         "crds      sparktopologies v1alpha1",
     ]
 
@@ -68,10 +73,23 @@ def test_an_operator_of_another_version_is_said_to_differ(tmp_path: Path) -> Non
     assert "it differs from the client" in out
 
 
-def test_an_image_by_its_digest_alone_has_no_known_version(tmp_path: Path) -> None:
-    server = ApiServer()
-    server.put("deployments", a_deployment("registry.example:5000/ballast@sha256:0123"))
-    assert json.loads(asked(tmp_path, server, "-o", "json").out)["operators"][0]["version"] is None
+def test_an_image_by_its_digest_alone_has_the_version_of_its_charts_label(tmp_path: Path) -> None:
+    labeled, bare = ApiServer(), ApiServer()
+    deployment = a_deployment("registry.example:5000/ballast@sha256:0123")
+    labeled.put("deployments", deployment)
+    labels = {"app.kubernetes.io/name": "ballast"}
+    bare.put("deployments", {**deployment, "metadata": {**deployment["metadata"], "labels": labels}})
+    versions = [
+        json.loads(asked(tmp_path, each, "-o", "json").out)["operators"][0]["version"] for each in (labeled, bare)
+    ]
+    assert versions == [deployment["metadata"]["labels"]["app.kubernetes.io/version"], None]
+
+
+def test_other_deployments_of_the_chart_are_no_operators(tmp_path: Path) -> None:
+    server, other = ApiServer(), a_deployment()
+    del other["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
+    server.put("deployments", other)
+    assert "operator  none" in asked(tmp_path, server).out
 
 
 def test_a_cluster_that_can_t_be_reached_leaves_the_client_s_version(tmp_path: Path) -> None:
