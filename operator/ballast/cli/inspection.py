@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api import labels as selectors
 from ballast.api.labels import LabelSelector, Requirement
+from ballast.cli.operators import OURS, is_operator
 from ballast.cli.source import resting_words
 from ballast.controller.metrics_reader import MetricsReader, queries_of_policy
 from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod
@@ -30,9 +31,8 @@ from ballast.prometheus.ambiguity import doubled
 from ballast.prometheus.series import ValueByKey, by_node
 
 T = TypeVar("T")
-_OURS = "app.kubernetes.io/name=ballast"
-_COMPONENT = "app.kubernetes.io/component"
-"""What the chart labels pods with, and not their Deployment."""
+_RUNS = "status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that have not ended."""
 _DESCHEDULER = "descheduler"
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
@@ -92,7 +92,8 @@ class _Inspection:
         self._own_rights()
         policies, definitions = self._policies()
         topologies = self._list(Query(kinds.SPARK_TOPOLOGY), SparkTopology.parse) if definitions else []
-        pods = self._list(Query(kinds.POD, labels="spark-role in (driver,executor)", metadata_only=True), _spark_pod)
+        labels = "spark-role in (driver,executor)"
+        pods = self._list(Query(kinds.POD, labels=labels, fields=_RUNS, metadata_only=True), _spark_pod)
         elsewhere = self._schedulers()
         executors = tuple(
             replace(pod, scheduler=elsewhere.get((pod.namespace, pod.name), pod.scheduler))
@@ -147,7 +148,8 @@ class _Inspection:
 
     def _schedulers(self) -> dict[tuple[str, str], str]:
         """Of the executors that kube-scheduler's default profile does not schedule, by namespace and name."""
-        query = Query(kinds.POD, labels="spark-role=executor", fields=f"spec.schedulerName!={KUBE_SCHEDULER}")
+        elsewhere = f"{_RUNS},spec.schedulerName!={KUBE_SCHEDULER}"
+        query = Query(kinds.POD, labels="spark-role=executor", fields=elsewhere)
         return dict(self._list(query, _scheduler))
 
     def _deschedulers(self) -> Iterable[str]:
@@ -194,13 +196,12 @@ class _Inspection:
 
     def _operators(self, declared: Collection[str]) -> Iterable[Operator]:
         """`declared`: the namespaces with a SparkTopology."""
-        query = Query(kinds.DEPLOYMENT, namespace=self._namespace, labels=_OURS)
-        fences = self._list(Query(_FENCE, labels=_OURS), _conditions)
+        query = Query(kinds.DEPLOYMENT, namespace=self._namespace, labels=OURS)
+        fences = self._list(Query(_FENCE, labels=OURS), _conditions)
         for deployment in self._list(query, lambda item: item):
-            template = deployment["spec"]["template"]
-            if (template["metadata"].get("labels") or {}).get(_COMPONENT) != "operator":
+            if not is_operator(deployment):
                 continue
-            spec = template["spec"]
+            spec = deployment["spec"]["template"]["spec"]
             account = f"system:serviceaccount:{self._namespace}:{spec.get('serviceAccountName', 'default')}"
             labels = deployment["metadata"].get("labels", {})
             yield Operator(

@@ -38,6 +38,10 @@ class SparkPod:
     finalizers: tuple[str, ...] = ()
     scheduler: str = KUBE_SCHEDULER
 
+    @property
+    def opted_out(self) -> bool:
+        return "disabled" in (self.labels.get(_GATE_CHOICE), self.annotations.get(_GATE_CHOICE))
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -450,7 +454,7 @@ def _foreign(cluster: Cluster) -> Iterator[Finding]:
     """By namespace, before placement is enforced, too."""
     aside: dict[tuple[str, str], list[str]] = defaultdict(list)
     for pod in cluster.executors:
-        if any(
+        if not pod.opted_out and any(
             pod.scheduler not in policy.spec.placement.scheduler_names
             for policy in cluster.policies
             if _steers(cluster, policy.metadata.name, pod.namespace)
@@ -464,7 +468,7 @@ def _foreign(cluster: Cluster) -> Iterator[Finding]:
 def _uncovered(cluster: Cluster) -> Iterator[Finding]:
     if not cluster.policies:
         return
-    counts = Counter(pod.namespace for pod in cluster.executors)
+    counts = Counter(pod.namespace for pod in cluster.executors if not pod.opted_out)
     for namespace, count in sorted(counts.items()):
         labels = cluster.namespaces.get(namespace, {})
         steered = any(_steers(cluster, policy.metadata.name, namespace) for policy in cluster.policies)

@@ -86,7 +86,7 @@ def test_a_query_that_the_operator_reads_with_fewer_series_has_not_failed(tmp_pa
     assert (found.metrics["streaming"].problem, found.metrics["streaming"].failures) == ("", {})
 
 
-def test_schedulers_of_executors_are_read_without_reading_the_pods_of_the_default_one(tmp_path: Path) -> None:
+def test_executors_that_have_not_ended_are_read_and_whole_pods_only_of_other_schedulers(tmp_path: Path) -> None:
     labels = {"spark-role": "executor"}
     pods = [{"metadata": {"name": f"e-{n}", "namespace": "analytics", "labels": labels}} for n in range(2)]
 
@@ -94,8 +94,9 @@ def test_schedulers_of_executors_are_read_without_reading_the_pods_of_the_defaul
         path, _, query = asked.path.partition("?")
         if path.endswith("reviews"):
             return Answer(body={"status": {"allowed": True}})
-        if path.endswith("/pods") and "fieldSelector" in query:
-            assert "spec.schedulerName%21%3Ddefault-scheduler" in query
+        if path.endswith("/pods"):
+            assert "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed" in query
+        if path.endswith("/pods") and "spec.schedulerName%21%3Ddefault-scheduler" in query:
             return Answer(body={"metadata": {}, "items": [{**pods[1], "spec": {"schedulerName": "volcano"}}]})
         return Answer(body={"metadata": {}, "items": pods if path.endswith("/pods") else []})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -225,3 +226,12 @@ def test_a_namespace_that_opted_in_and_is_no_policys_is_found() -> None:
     seen = {"executors": (SparkPod("jobs", "exec-1"),), "namespaces": namespaces}
     assert ids(**seen, policies=(elsewhere,)) == ["PolicyMissing"]
     assert ids(**seen) == []
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_an_executor_that_opted_out_is_none_that_should_be_placed(where: str) -> None:
+    out = replace(VOLCANO, **{where: {"ballast.dev/gate": "disabled"}})  # type: ignore[arg-type]
+    elsewhere = policy(spec={"namespaceSelector": {"matchLabels": {"team": "b"}}})
+    assert ids(executors=(out,)) == []
+    namespaces = {"jobs": {"ballast.dev/gate": "enabled"}}
+    assert ids(executors=(out,), namespaces=namespaces, policies=(elsewhere,)) == []
