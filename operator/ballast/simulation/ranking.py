@@ -190,15 +190,19 @@ def _least(name: str, mean: float) -> float:
 def _more(results: Sequence[Result], others: Sequence[Result], name: str) -> bool:
     """Whether a figure is higher by something that matters, in every case or by more than chance tells.
 
-    With few cases any interval is wide, so that being higher in every case counts, too.
+    With few cases any interval is wide, so that being higher in every case counts, too. Only cases in which the figure
+    is known of both are compared.
     """
     by_case = {(result.case.window, result.case.seed): figure(result, name) for result in others}
-    apart = [figure(result, name) - by_case[result.case.window, result.case.seed] for result in results]
-    known = [each for each in apart if isfinite(each)]
-    lower, difference = Estimate.of(list(by_case.values())).mean, Estimate.of(known)
-    if not known or difference.mean < _least(name, lower):
+    pairs = [(figure(result, name), by_case[result.case.window, result.case.seed]) for result in results]
+    known = [(own, other) for own, other in pairs if isfinite(own) and isfinite(other)]
+    if not known:
         return False
-    return min(known) > _ROUNDING or difference.low > 0.0
+    apart = [own - other for own, other in known]
+    difference = Estimate.of(apart)
+    if difference.mean < _least(name, fmean(other for _, other in known)):
+        return False
+    return min(apart) > _ROUNDING or difference.low > 0.0
 
 
 # PIP-364's five questions about strategies, asked of a study: what each policy did in the windows that it ran in.

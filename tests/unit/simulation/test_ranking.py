@@ -125,6 +125,13 @@ def test_noise_in_locality_recommends_no_policy_that_is_less_level() -> None:
     assert found.recommended == "better"
 
 
+def test_locality_is_compared_in_the_cases_in_which_it_is_known_of_both() -> None:
+    """Half a percent nearer in the one case that both tell; the mean of the others' cases makes it no more."""
+    far = with_locality("far", [1.0, 5.0, 3.0], [2.0, nan, nan], moves=3)
+    near = with_locality("near", [2.0, 4.5, 3.1], [1.99, 0.001, 0.001], moves=3)
+    assert ranked(*far, *near).recommended == "far"
+
+
 def test_a_difference_in_moves_that_chance_can_make_decides_nothing() -> None:
     some = [
         replace(each, metrics=replace(each.metrics, moves=m))
