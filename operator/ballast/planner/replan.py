@@ -42,25 +42,47 @@ def replanned_topology(snapshot: Snapshot, policy: Policy, key: str) -> Replanne
     if not members:
         return None
     placements = replanned(snapshot, policy, Memory(), members)
-    return compared(key, members, placements, lambda executors: _locality(snapshot, policy, key, executors))
+    whole = members_by_topology(snapshot.executors)[key]
+    return compared(key, members, placements, whole, lambda executors: _locality(snapshot, policy, key, executors))
+
+
+def members_by_topology(executors: Iterable[Executor]) -> Mapping[str, list[Executor]]:
+    """Every executor whose traffic counts, also those that are never placed."""
+    found: dict[str, list[Executor]] = defaultdict(list)
+    for executor in executors:
+        if executor.phase is not Phase.ENDED:
+            found[executor.topology].append(executor)
+    return found
+
+
+def settled(executors: Iterable[Executor], targets: Mapping[str, str | None]) -> list[Executor]:
+    """The executors at their targets (nodes by uid); without one, because no node takes it, each stays where it is."""
+    return [
+        replace(each, phase=Phase.PENDING, node=node) if (node := targets.get(each.uid)) is not None else each
+        for each in executors
+    ]
 
 
 def compared(
     key: str,
     members: Sequence[Executor],
     placements: Iterable[Placement],
+    whole: Collection[Executor],
     view: Callable[[Collection[Executor]], LocalityView],
 ) -> ReplannedTopology:
-    """`members` of the topology `key` as they are, and where `placements` put them, by a view of their traffic."""
+    """`members` of the topology `key` as they are, and where `placements` put them.
+
+    `whole`: all its executors, also those that are never placed; `view`: how far the traffic of executors travels.
+    """
     own = {executor.uid for executor in members}
     found = {placement.uid: placement for placement in placements if placement.uid in own}
-    after = [_settled(executor, found[executor.uid].node) for executor in members]
-    places = _places(after)
+    targets = {uid: placement.node for uid, placement in found.items()}
+    places = _places(settled(members, targets))
     return ReplannedTopology(
         topology=key,
         executors=len(members),
-        before=view(members),
-        after=view(after),
+        before=view(whole),
+        after=view(settled(whole, targets)),
         places=places,
         relocated=_relocated(_places(members), places),
         unplaced=tuple(placement for placement in found.values() if placement.node is None),
@@ -142,10 +164,6 @@ def _cooled(snapshot: Snapshot, policy: Policy, known: Loads, executors: Collect
         if home in ahead and executor.phase in (Phase.RUNNING, Phase.PENDING):
             ahead[home] = max(0.0, ahead[home] - known.expected(executor) * points[home])
     return ahead
-
-
-def _settled(executor: Executor, node: str | None) -> Executor:
-    return replace(executor, phase=Phase.PENDING, node=node)
 
 
 def _locality(snapshot: Snapshot, policy: Policy, key: str, executors: Collection[Executor]) -> LocalityView:

@@ -18,7 +18,7 @@ from ballast.model import (
     Workload,
 )
 from ballast.planner.plan import plan
-from ballast.planner.replan import placed_again
+from ballast.planner.replan import members_by_topology, placed_again, settled
 from ballast.report.exchange import (
     Reads,
     Shares,
@@ -67,6 +67,7 @@ def report(snapshot: Snapshot, policy: Policy, *, price: Price | None, hints: Kn
     # What a SparkTopology declares of a remote shuffle is known to the placement; a hint alone is not.
     hinted = {each.topology for key in hints.remote_shuffle for each in by_application.get(key, ())}
     targets = {each.uid: each.node for each in placed_again(snapshot, policy, left_out=hinted)}
+    pool_seen = _Pool(snapshot, policy, places, targets, members_by_topology(snapshot.executors))
     shown = shown_traffic(snapshot, remote_shuffle=hinted)
     names = application_names(snapshot.executors)
     reports = [
@@ -82,7 +83,7 @@ def report(snapshot: Snapshot, policy: Policy, *, price: Price | None, hints: Kn
                 traffic=of_components(shown[executors[0].topology], {each.component for each in executors}),
                 hinted=executors[0].topology in hinted,
             ),
-            _Pool(snapshot, policy, places, targets),
+            pool_seen,
             price=price,
         )
         for key, executors in by_application.items()
@@ -152,6 +153,8 @@ class _Pool:
     """By node."""
     targets: Mapping[str, str | None]
     """Of each executor that was placed again, by uid; None if no node would take it."""
+    members: Mapping[str, Sequence[Executor]]
+    """By topology: every executor whose traffic counts."""
 
 
 def _application(case: _Case, pool: _Pool, *, price: Price | None) -> ApplicationReport:
@@ -161,11 +164,10 @@ def _application(case: _Case, pool: _Pool, *, price: Price | None) -> Applicatio
         # What goes through the service is not known: no costs, which is not the same as none.
         shuffle = Shuffle(shuffle.parts, None, Volume.UNKNOWN)
     nodes = [pool.targets.get(each.uid, each.node) for each in case.executors]
-    # An executor that no node would take stays where it is: it is counted, not placed elsewhere.
-    moved = [replace(each, node=node or each.node) for each, node in zip(case.executors, nodes, strict=True)]
+    moved, whole = settled(case.executors, pool.targets), pool.members[case.executors[0].topology]
     here, there = ([pool.places[each.node or ""] for each in members] for members in (case.executors, moved))
-    before = _traffic(shuffle, here, _shares(case, case.executors, pool), price)
-    after = _traffic(shuffle, there, _shares(case, moved, pool), price)
+    before = _traffic(shuffle, here, _shares(case, here, whole, pool), price)
+    after = _traffic(shuffle, there, _shares(case, there, settled(whole, pool.targets), pool), price)
     reads = _reads(case, shuffle, here, there)
     verdict, why = _verdict(case, before.shares, after.shares, reads)
     return ApplicationReport(
@@ -206,21 +208,14 @@ def _reads(case: _Case, shuffle: Shuffle, here: Sequence[Location], there: Seque
     )
 
 
-def _shares(case: _Case, members: Sequence[Executor], pool: _Pool) -> Shares:
-    """Of all its traffic, as `plan` and `status` show it. The others of its topology stay where they are."""
+def _shares(case: _Case, labeled: Sequence[Location], whole: Sequence[Executor], pool: _Pool) -> Shares:
+    """Of all its traffic, as `plan` and `status` show it. `labeled`: where its own executors are.
+
+    `whole`: the executors of its topology.
+    """
     if case.hinted:
         return Shares(None, None)
-    own = {each.uid for each in members}
-    topology = case.traffic.topology.key
-    others = [
-        replace(each, node=pool.targets.get(each.uid, each.node) or each.node)
-        if members is not case.executors
-        else each
-        for each in pool.snapshot.executors
-        if each.topology == topology and each.uid not in own
-    ]
-    view = view_of(case.traffic, [*members, *others], pool.snapshot, pool.policy)
-    labeled = [pool.places[each.node or ""] for each in members]
+    view = view_of(case.traffic, whole, pool.snapshot, pool.policy)
     depth = min((len(place) for place in labeled), default=0)
     zoned = depth > 1 and all(place[0] is not None for place in labeled)
     racked = depth > 2 and all(place[-2] is not None for place in labeled)

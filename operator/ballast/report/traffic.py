@@ -13,7 +13,7 @@ from functools import partial
 
 from ballast.model import Component, Executor, LocalityView, Phase, Policy, Snapshot, Topology
 from ballast.placement.locality import counts_by_topology, locality
-from ballast.planner.replan import ReplannedTopology, compared, placeable, placed_again
+from ballast.planner.replan import ReplannedTopology, compared, members_by_topology, placeable, placed_again
 
 
 class Basis(StrEnum):
@@ -140,8 +140,12 @@ def together(snapshot: Snapshot, policy: Policy, keys: Sequence[str]) -> tuple[P
     if not any(members.values()):
         return ()
     shown, placements = shown_traffic(snapshot), placed_again(snapshot, policy)
+    whole = members_by_topology(snapshot.executors)
     return tuple(
-        PlacedTopology(compared(key, own, placements, partial(_view, shown[key], snapshot, policy)), shown[key].basis)
+        PlacedTopology(
+            compared(key, own, placements, whole[key], partial(_view, shown[key], snapshot, policy)),
+            shown[key].basis,
+        )
         for key, own in members.items()
         if own
     )

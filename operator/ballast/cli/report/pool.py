@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from ballast.model import (
     Unplaced,
     by_cause,
 )
+from ballast.planner.replan import members_by_topology
 from ballast.report.names import application_names
 from ballast.report.traffic import Basis, ShownTraffic, shown_traffic, view_of
 
@@ -52,9 +53,7 @@ def topology_rows(situation: Situation, decided: Plan, namespace: str | None = N
     """Those that a SparkTopology declares, and applications with executors, by key; of a namespace or of all."""
     snapshot = situation.snapshot
     shown, names = shown_traffic(snapshot), application_names(snapshot.executors)
-    placed: dict[str, list[Executor]] = defaultdict(list)
-    for executor in snapshot.executors:
-        placed[executor.topology].append(executor)
+    placed = members_by_topology(snapshot.executors)
     declared = {topology.key: topology for topology in situation.snapshot.topologies}
     members: dict[str, Counter[Phase]] = {key: Counter() for key in declared}
     for executor in situation.snapshot.executors:
@@ -68,7 +67,7 @@ def topology_rows(situation: Situation, decided: Plan, namespace: str | None = N
             expected=_expected(declared.get(key)),
             gated=phases[Phase.GATED],
             paused=key in decided.paused,
-            locality=_view(shown.get(key), placed[key], situation),
+            locality=_view(shown.get(key), placed.get(key, ()), situation),
             basis=shown[key].basis if key in shown else Basis.EQUAL_WEIGHTS,
             name=names.get(key, key),
         )
