@@ -7,6 +7,9 @@ from threading import Lock
 
 from ballast.model import Reason
 
+_NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER})
+"""The policy places no such executor. A later policy may: the release was right all the same."""
+
 
 class Released:
     """Remembers why, by uid. Safe for threads: the gate timeout releases in its own."""
@@ -16,8 +19,9 @@ class Released:
         self._lock = Lock()
 
     def add(self, reasons: Mapping[str, Reason]) -> None:
+        """Executors that Ballast did not have to place are left out."""
         with self._lock:
-            self._reasons |= reasons
+            self._reasons |= {uid: reason for uid, reason in reasons.items() if reason not in _NOT_OURS}
 
     def keep(self, uids: Collection[str]) -> None:
         """Forget all but these, which exist."""

@@ -93,7 +93,8 @@ class Telemetry:
             ["policy", "cause"], registry=registry,
         )  # fmt: skip
         self.unplaced = Gauge(
-            "ballast_unplaced_executors", "Executors that opted in and are not placed, by cause", ["policy", "cause"],
+            "ballast_unplaced_executors", "Executors of the policy that opted in and are not placed, by cause",
+            ["policy", "cause"],
             registry=registry,
         )  # fmt: skip
         self.unclaimed = Gauge(

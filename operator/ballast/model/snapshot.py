@@ -221,8 +221,9 @@ class Snapshot:
     """Namespaces in which no move is suggested: it could lately not be created, or they are ungated; and why."""
     ungated_namespaces: Mapping[str, str] = field(default_factory=dict)
     """Those in which executors are not gated for now although they opted in, and why."""
-    gate_missing: tuple[str, ...] = ()
-    """Executors (`namespace/pod`) that opted in and came without the gate, as far as the operator saw them come."""
-    released_as_is: Mapping[str, Reason] = field(default_factory=dict)
-    """Why executors were released without a decided place, by uid, as far as the operator remembers."""
+    gate_missing: tuple[str, ...] | None = None
+    """Executors (`namespace/pod`) that opted in and came without the gate, as far as the operator saw them come.
+    None where that is not known, since something else than the operator looks."""
+    released_as_is: Mapping[str, Reason] | None = None
+    """Why executors were released without a decided place, by uid, as far as the operator remembers; None as above."""
     metrics: MetricsHealth = field(default_factory=MetricsHealth)

@@ -77,6 +77,6 @@ def within(rows: Iterable[Unplaced], namespace: str | None) -> tuple[Unplaced, .
 
 
 def counts_of(rows: Iterable[Unplaced]) -> Mapping[Cause, int]:
-    """Of every cause, also of those that no executor has."""
+    """Of every cause that a policy's executors may have, also of those that none has."""
     counts = Counter(row.cause for row in rows)
-    return {cause: counts[cause] for cause in Cause}
+    return {cause: counts[cause] for cause in Cause if cause is not Cause.POLICY_MISSING}

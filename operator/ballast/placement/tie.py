@@ -22,6 +22,20 @@ def untied(executor: Executor, levels: Levels) -> Executor:
     return replace(executor, constraints=_loosened(executor.constraints, levels))
 
 
+def tied_levels(executor: Executor, levels: Levels) -> int:
+    """How many levels the node affinity that Ballast added fixes, from the farthest on."""
+    terms = executor.constraints.affinity_terms if executor.pinned else ()
+    labels = [level.label for level in levels.ordered]
+    # The same is appended to every term.
+    for term in terms[:1]:
+        kept = _without_tie(term, labels)
+        tie = [each for each in term if each not in kept]
+        if any(each.on_field for each in tie):
+            return len(labels)
+        return max((labels.index(each.key) + 1 for each in tie), default=0)
+    return 0
+
+
 def _loosened(constraints: Constraints, levels: Levels) -> Constraints:
     labels = [level.label for level in levels.ordered]
     terms = tuple(_without_tie(term, labels) for term in constraints.affinity_terms)

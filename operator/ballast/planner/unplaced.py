@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ballast.model import (
@@ -11,7 +11,6 @@ from ballast.model import (
     Executor,
     Hold,
     Phase,
-    Pin,
     Placement,
     PlacementMode,
     Plan,
@@ -20,6 +19,7 @@ from ballast.model import (
     Snapshot,
     Unplaced,
 )
+from ballast.placement.tie import tied_levels
 from ballast.planner.release import stands_aside
 
 _RELEASED_SECONDS = 5.0
@@ -30,6 +30,14 @@ _WAITING = {
     Reason.WAITING_FOR_TURN: "until other sets are placed",
     Reason.IN_FLIGHT: "until it is known whether a move waits for it",
 }
+_NOT_GATED = (
+    "no gate of Ballast was seen in it: it came before it opted in, before the operator ran, or while its policy did "
+    "not place it"
+)
+_NOT_SEEN = (
+    "it has no gate and no place of Ballast; why is not known from here: see the policy's condition ExecutorsPlaced "
+    "and the executor's Events"
+)
 _UNASKED = (ConditionReason.NOT_CONFIGURED, ConditionReason.NO_ANSWER_YET)
 
 
@@ -40,12 +48,14 @@ def unplaced(snapshot: Snapshot, policy: Policy, decided: Plan) -> tuple[Unplace
     """
     if policy.placement.mode is not PlacementMode.ENFORCE:
         return ()
+    last = max(0, len(policy.levels.ordered) - 1)
     table = _Table(
         snapshot,
         policy,
         {each.uid: each for each in decided.placements},
         {each.uid: each for each in decided.holds},
-        frozenset(snapshot.gate_missing),
+        frozenset(snapshot.gate_missing or ()),
+        tuple(len({node.location[level] for node in snapshot.nodes} - {None}) > 1 for level in range(last)),
     )
     found = ((each, table.cause(each)) for each in snapshot.executors if each.enforced)
     return tuple(
@@ -64,6 +74,8 @@ class _Table:
     """By uid, as the holds."""
     holds: Mapping[str, Hold]
     gate_missing: frozenset[str]
+    spreads: tuple[bool, ...]
+    """By level, without the node's own: whether the pool has several values of it, so that a spread is possible."""
 
     def cause(self, executor: Executor) -> _Why | None:
         if stands_aside(executor, self.policy.placement) is Reason.FOREIGN_SCHEDULER:
@@ -98,15 +110,18 @@ class _Table:
         health = self.snapshot.metrics
         if not health.available and health.reason not in _UNASKED:
             return Cause.METRICS_MISSING, f"it is placed by requests alone, without metrics: {health.reason}"
-        return self._overruled(executor) if placement.pin is not Pin.NONE else None
+        nearest = self.policy.levels.index_of(placement.pin)
+        return self._overruled(executor, 0 if nearest is None else nearest + 1)
 
     def _released(self, executor: Executor) -> _Why | None:
         """Of one that has no gate of Ballast, or none any more."""
-        released = self.snapshot.released_as_is.get(executor.uid)
+        released = (self.snapshot.released_as_is or {}).get(executor.uid)
         if released is not None and (executor.node is None or not executor.pinned):
             return _of_release(released, "")
         if executor.placed or executor.nominated is not None:
-            return self._overruled(executor) if executor.pinned else None
+            # Most executors have no such keys, and what they are tied to need not be worked out.
+            required = tied_levels(executor, self.policy.levels) if executor.soft_spread_keys else 0
+            return self._overruled(executor, required)
         refused = self.snapshot.ungated_namespaces.get(executor.namespace)
         if refused is not None:
             return Cause.RELEASE_REFUSED, f"its namespace is not gated for now: {refused}"
@@ -116,20 +131,27 @@ class _Table:
                 "the gate's policy was asked (kubectl get mutatingwebhookconfigurations), or the chart's gate is "
                 "missing (kubectl ballast doctor)"
             )
-        return Cause.NOT_GATED, (
-            "no gate of Ballast was seen in it: it ran before it opted in or before the operator did, or was released "
-            "as it is (its Events say so)"
-        )
+        seen = self.snapshot.released_as_is is not None and self.snapshot.gate_missing is not None
+        return Cause.NOT_GATED, _NOT_GATED if seen else _NOT_SEEN
 
-    def _overruled(self, executor: Executor) -> _Why | None:
-        required = {level.label for level in self.policy.levels.ordered[:-1]}
-        keys = [key for key in executor.soft_spread_keys if key in required]
+    def _overruled(self, executor: Executor, required: int) -> _Why | None:
+        """`required`: how many levels its place fixes, from the farthest on."""
+        levels = zip(self.policy.levels.ordered[:required], self.spreads, strict=False)
+        keys = [level.label for level, spreads in levels if spreads and level.label in executor.soft_spread_keys]
         if not keys:
             return None
         return Cause.CONSTRAINTS_OVERRULED, (
-            f"the place that Ballast requires overrules what its pod prefers, a spread over {', '.join(keys)}: set "
-            "placement.maxExecutorsPerZonePercent to spread executors, or placement.pin: None"
+            f"the place that Ballast requires overrules what its pod prefers, a spread over {', '.join(keys)}: "
+            f"{self._remedy(keys)}"
         )
+
+    def _remedy(self, keys: Sequence[str]) -> str:
+        if self.policy.levels.ordered[0].label not in keys:
+            return "set placement.pin: Zone, which requires nothing nearer"
+        ratio = self.policy.placement.max_executors_per_zone_ratio
+        if ratio < 1.0:
+            return f"lower placement.maxExecutorsPerZonePercent, which is {ratio:.0%}, or set placement.pin: None"
+        return "set placement.maxExecutorsPerZonePercent to spread executors, or placement.pin: None"
 
 
 def foreign_scheduler(name: str, policy: Policy) -> str:

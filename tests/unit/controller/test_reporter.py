@@ -27,6 +27,7 @@ from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.model import (
     ConditionReason,
+    Constraints,
     Executor,
     Memory,
     MetricsHealth,
@@ -34,6 +35,7 @@ from ballast.model import (
     Phase,
     PlacementMode,
     Reason,
+    Requirement,
     Snapshot,
     Topology,
 )
@@ -75,6 +77,7 @@ class Stage:
         *,
         cpu: float = 0.5,
         node: str = "b",
+        zone: str = "z1",
         memory: Memory | None = None,
         findings: tuple[Finding, ...] = (),
         topologies: tuple[Topology, ...] = (),
@@ -84,7 +87,7 @@ class Stage:
         released_as_is: Mapping[str, Reason] | None = None,
     ) -> float | None:
         """One pass over two nodes, of which the one named `node` is at `cpu`. When to write what had to wait."""
-        nodes = (a_node("a", cpu=0.1), a_node(node, usage=NodeUsage(cpu_ratio=cpu)))
+        nodes = (a_node("a", cpu=0.1), a_node(node, zone=zone, usage=NodeUsage(cpu_ratio=cpu)))
         context = self._context(
             a_snapshot(
                 *nodes,
@@ -176,10 +179,30 @@ def test_executors_that_are_not_placed_are_a_condition_with_counts_by_cause(stag
     assert condition(stage.status, "ExecutorsPlaced") is None
 
 
+def overruled(name: str) -> Executor:
+    """Tied to its zone, though its pod prefers to be spread over zones."""
+    zone = "topology.kubernetes.io/zone"
+    tie = Constraints(affinity_terms=((Requirement(zone, "In", ("z1",)),),))
+    return an_executor(name, node="a", pinned=True, placed=True, constraints=tie, soft_spread_keys=(zone,))
+
+
+def test_the_condition_counts_faults_first_and_other_causes_on_their_own(stage: Stage) -> None:
+    stage.mode = PlacementMode.ENFORCE
+    waiting = [gated(f"w-{n}", last_gate_since=None, gates=("kueue.x-k8s.io/admission",)) for n in range(30)]
+    foreign = an_executor("f-1", node="a", scheduler="volcano")
+    stage.report(executors=(foreign, *(overruled(f"o-{n}") for n in range(40)), *waiting), zone="z2")
+    _, reason, message = condition(stage.status, "ExecutorsPlaced") or ("", "", "")
+    assert reason == "ForeignScheduler"
+    assert message.startswith("1 executors that opted in are not placed: 1 ForeignScheduler; team/f-1: its scheduler")
+    assert message.endswith(
+        "; 30 others need nothing from you: 30 ForeignGate; 40 are placed, though not as asked for: "
+        "40 ConstraintsOverruled"
+    )
+
+
 def test_executors_whose_soft_spread_is_overruled_are_placed_and_the_condition_says_how(stage: Stage) -> None:
     stage.mode = PlacementMode.ENFORCE
-    spread = ("topology.kubernetes.io/zone",)
-    stage.report(executors=(an_executor("e-1", node="a", pinned=True, placed=True, soft_spread_keys=spread),))
+    stage.report(executors=(overruled("e-1"),), zone="z2")
     status, reason, message = condition(stage.status, "ExecutorsPlaced") or ("", "", "")
     assert (status, reason) == ("True", "ConstraintsOverruled")
     assert "placement.maxExecutorsPerZonePercent" in message

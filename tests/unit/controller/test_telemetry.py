@@ -8,7 +8,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.client import Action
-from ballast.model import LocalityView, MovePhase, NodeView, Phase
+from ballast.model import Cause, LocalityView, MovePhase, NodeView, Phase, Unplaced
 from tests.builders import a_move, an_executor
 from tests.metrics_page import FILE, metrics, rendered
 
@@ -98,6 +98,15 @@ def test_executors_whose_label_names_nothing_are_counted_until_they_are_gone() -
     assert told() == 2.0
     telemetry.keep_executors("streaming", [])
     assert told() == 0.0
+
+
+def test_causes_of_no_policy_have_no_series_of_one() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    telemetry.keep_unplaced("ads", [Unplaced("team/e-1", Cause.NO_ROOM, "")])
+    (gauge,) = [each for each in telemetry.registry.collect() if each.name == "ballast_unplaced_executors"]
+    counts = {sample.labels["cause"]: sample.value for sample in gauge.samples}
+    assert (counts["NoRoom"], counts["Waiting"]) == (1.0, 0.0)
+    assert "PolicyMissing" not in counts
 
 
 def test_the_page_lists_every_metric_with_its_type_labels_and_help() -> None:

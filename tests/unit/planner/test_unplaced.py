@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from ballast.model import (
+    DEFAULT_LEVELS,
     FAULTS,
     Cause,
     ConditionReason,
+    Constraints,
     Executor,
     Memory,
     MetricsHealth,
@@ -18,13 +20,14 @@ from ballast.model import (
     PlacementMode,
     Policy,
     Reason,
+    Requirement,
     Snapshot,
     by_cause,
 )
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
 
-ZONE = "topology.kubernetes.io/zone"
+ZONE, RACK = (level.label for level in DEFAULT_LEVELS.ordered[:2])
 UNREACHABLE = MetricsHealth(reason=ConditionReason.UNREACHABLE)
 PINNED: dict[str, Any] = {"pinned": True, "placed": True}
 
@@ -36,12 +39,20 @@ def enforcing(**changes: Any) -> Policy:
 
 def table(executor: Executor, policy: Policy | None = None, **changes: Any) -> dict[str, str]:
     """Detail by cause."""
-    seen: Snapshot = a_snapshot(a_node("a"), a_node("b", zone="z2"), executors=(executor,), **changes)
+    seen: Snapshot = a_snapshot(a_node("a"), a_node("b", zone="z2", rack="r2"), executors=(executor,), **changes)
     decided, _ = plan(seen, policy or enforcing(), Memory(), NOW)
     assert {row.executor for row in decided.unplaced} <= {executor.key}
     return {row.cause: row.detail for row in decided.unplaced}
 
 
+def tied(name: str, *keys: str, **changes: Any) -> Executor:
+    """On node a, where a release tied it to the values of these levels."""
+    term = tuple(Requirement(key, "In", ("z1",)) for key in keys)
+    return an_executor(name, node="a", **PINNED, constraints=Constraints(affinity_terms=(term,)), **changes)
+
+
+WATCHED: dict[str, Any] = {"gate_missing": (), "released_as_is": {}}
+"""As the operator fills it in."""
 PENDING: dict[str, Any] = {"phase": Phase.PENDING, "node": None, "running_since": None}
 
 
@@ -79,10 +90,11 @@ PENDING: dict[str, Any] = {"phase": Phase.PENDING, "node": None, "running_since"
             Cause.RELEASED_AS_IS,
             "GateTimeout",
         ),
-        (an_executor("e-1", node="a"), {}, Cause.NOT_GATED, "it ran before it opted in"),
+        (an_executor("e-1", node="a"), WATCHED, Cause.NOT_GATED, "it came before it opted in"),
+        (an_executor("e-1", node="a"), {}, Cause.NOT_GATED, "why is not known from here"),
         (gated("e-1", since=NOW - 8.0), {"metrics": UNREACHABLE}, Cause.METRICS_MISSING, "by requests alone"),
         (
-            an_executor("e-1", node="a", **PINNED, soft_spread_keys=(ZONE,)),
+            tied("e-1", ZONE, soft_spread_keys=(ZONE,)),
             {},
             Cause.CONSTRAINTS_OVERRULED,
             "placement.maxExecutorsPerZonePercent",
@@ -111,7 +123,9 @@ def test_each_cause_is_one_row_with_its_words(
         an_executor("e-1", **PENDING, nominated="a"),
         an_executor("e-1", node="a", enforced=False),
         an_executor("e-1", node="a", phase=Phase.ENDED),
-        an_executor("e-1", node="a", **PINNED, soft_spread_keys=("kubernetes.io/hostname", "example.com/row")),
+        tied("e-1", ZONE, soft_spread_keys=("kubernetes.io/hostname", "example.com/row")),
+        tied("e-1", ZONE, soft_spread_keys=(RACK,)),
+        an_executor("e-1", node="a", placed=True, soft_spread_keys=(ZONE,)),
         gated("e-1", since=NOW - 8.0),
     ],
 )
@@ -129,6 +143,20 @@ def test_an_executor_that_found_room_in_the_zone_it_was_pinned_to_is_placed() ->
     pinned = an_executor("e-1", node="a", **PINNED)
     assert table(pinned, released_as_is=released) == {}
     assert list(table(replace(pinned, **PENDING), released_as_is=released)) == [Cause.NO_ROOM]
+
+
+def test_a_spread_over_what_the_pool_has_one_of_is_not_overruled() -> None:
+    executor = tied("e-1", ZONE, soft_spread_keys=(ZONE,))
+    alone = a_snapshot(a_node("a"), a_node("b"), executors=(executor,))
+    assert plan(alone, enforcing(), Memory(), NOW)[0].unplaced == ()
+
+
+def test_the_remedy_of_an_overruled_spread_is_one_that_is_not_in_place_yet() -> None:
+    over_zones, over_racks = (tied("e-1", ZONE, RACK, soft_spread_keys=(key,)) for key in (ZONE, RACK))
+    (words,) = table(over_zones, enforcing(max_executors_per_zone_ratio=0.6)).values()
+    assert words.endswith("lower placement.maxExecutorsPerZonePercent, which is 60%, or set placement.pin: None")
+    (words,) = table(over_racks).values()
+    assert words.endswith("set placement.pin: Zone, which requires nothing nearer")
 
 
 def test_where_placement_is_not_enforced_there_is_no_table() -> None:

@@ -29,7 +29,9 @@ from ballast.kube import names
 from ballast.model import (
     DEFAULT_LEVELS,
     FAULTS,
+    PLACED,
     Cause,
+    CauseCount,
     ConditionReason,
     Executor,
     MetricsHealth,
@@ -187,19 +189,29 @@ def _namespaces_followed(left_out: Mapping[str, str]) -> Verdict | None:
 def _executors_placed(rows: Sequence[Unplaced]) -> Verdict | None:
     """False while a user should see to some of them; True where all are placed, though not as they ask for."""
     found = by_cause(rows)
-    faults, others = ([each for each in found if (each.cause in FAULTS) is fault] for fault in (True, False))
+    faults = [each for each in found if each.cause in FAULTS]
     if faults:
-        total = sum(each.executors for each in faults)
-        first, words = faults[0], ", ".join(f"{each.executors} {each.cause}" for each in found)
-        message = (
-            f"{total} executors that opted in are not placed: {words}; {first.first.executor}: {first.first.detail}"
-        )
-        return Verdict(False, first.cause, message)
-    overruled = next((each for each in others if each.cause is Cause.CONSTRAINTS_OVERRULED), None)
+        first = faults[0]
+        clauses = [
+            f"{_counted(faults)[0]} executors that opted in are not placed: {_counted(faults)[1]}",
+            f"{first.first.executor}: {first.first.detail}",
+        ]
+        if others := [each for each in found if each.cause not in FAULTS | PLACED]:
+            clauses.append("{} others need nothing from you: {}".format(*_counted(others)))
+        if placed := [each for each in found if each.cause in PLACED]:
+            clauses.append("{} are placed, though not as asked for: {}".format(*_counted(placed)))
+        return Verdict(False, first.cause, "; ".join(clauses))
+    overruled = next((each for each in found if each.cause is Cause.CONSTRAINTS_OVERRULED), None)
     if overruled is None:
         return None
     message = f"{overruled.executors} executors are placed; of {overruled.first.executor}, {overruled.first.detail}"
     return Verdict(True, overruled.cause, message)
+
+
+def _counted(causes: Sequence[CauseCount]) -> tuple[int, str]:
+    """How many executors they are together, and by cause."""
+    words = ", ".join(f"{each.executors} {each.cause}" for each in causes)
+    return sum(each.executors for each in causes), words
 
 
 def _paused(topologies: Sequence[str]) -> Verdict | None:
