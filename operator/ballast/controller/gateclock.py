@@ -8,7 +8,7 @@ as having waited, and is released sooner rather than later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ballast.kube import actions, kinds, names
@@ -34,11 +34,14 @@ LabelsOf = Callable[[str], Mapping[str, str]]
 class GateClock:
     alone_since: Mapping[str, float | None] = field(default_factory=dict)
     """By pod uid; None while another gate is there."""
+    created_within_seconds: float = 0.0
+    """Of its stamp: within this a pod that is read for the first time has waited since then. By the stamp alone, which
+    is in whole seconds, it has often waited for long when it comes, and those that come with it are not waited for."""
 
     def after(self, pods: Iterable[Pod], now: float) -> GateClock:
         """The clock after these pods, which are all; it forgets pods that are not gated."""
         gated = (pod for pod in pods if names.GATE in pod.gates and not pod.ended)
-        return GateClock({pod.uid: self._since(pod, now) for pod in gated})
+        return replace(self, alone_since={pod.uid: self._since(pod, now) for pod in gated})
 
     def holds_alone(self, pods: Iterable[Pod]) -> bool:
         """Whether one of these pods, which it has seen, waits for Ballast and for nothing else."""
@@ -47,7 +50,7 @@ class GateClock:
     def _since(self, pod: Pod, now: float) -> float | None:
         if len(pod.gates) > 1:
             return None
-        since = self.alone_since.get(pod.uid, pod.created_at)
+        since = self.alone_since.get(pod.uid, pod.created_at + self.created_within_seconds)
         # Our clock may be behind the server's, or be set back: no pod may wait until it has caught up.
         return now if since is None else min(since, now)
 

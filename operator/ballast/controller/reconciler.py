@@ -103,7 +103,8 @@ class Reconciler:
         self._reported, self._check_alone = reported, check_alone
         self._requests = MetricsRequests(monotonic, patience_seconds)
         self._release_promised = release_promised
-        self._gates, self._failures, self._ungated = GateClock(), Failures(), Ungated()
+        self._gates = GateClock(created_within_seconds=1.0)
+        self._failures, self._ungated = Failures(), Ungated()
         self._gate_missing: tuple[str, ...] = ()
         """Executors (`namespace/pod`) that came without the gate, as of this reconcile."""
         self._move_reader, self._topology_turns = MoveReader(), TopologyTurns()

@@ -672,7 +672,7 @@ def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
     assert len(topologies_told(script)) == told
 
 
-@pytest.mark.parametrize(("since_seconds", "told"), [(1.0, 3), (1.7, 1)])
+@pytest.mark.parametrize(("since_seconds", "told"), [(1.0, 3), (2.7, 1)])
 def test_fewer_statuses_are_written_right_before_a_set_is_released(
     server: tuple[ApiServer, ApiServer], tmp_path: Path, since_seconds: float, told: int
 ) -> None:
