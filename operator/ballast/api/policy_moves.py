@@ -35,8 +35,9 @@ class LeavingTaint(Model):
 
     key: LabelKey
     """The taint's key; node.kubernetes.io/unschedulable for a cordon."""
-    notice: Annotated[Duration, Between("0s", "24h")] = Duration.parse("2m")
-    """From the taint until the node's pods are killed."""
+    notice: Annotated[Duration, Between("0s", "24h")] | None = None
+    """A deadline: from the taint until the node's pods are killed. If unset, a known taint keeps its own, and any other
+    has none: executors then leave at the ordinary rate."""
     drain: bool = True
     """Whether executors are moved away. If false, nodes with it only get no new ones."""
 
@@ -47,10 +48,11 @@ class Drain(Model):
     enabled: bool = True
     """Whether executors are moved off nodes that are about to go."""
     max_concurrent: _Parallel = 10
-    """Moves of drains under way at once in the pool."""
+    """Executors that may be leaving at once in the pool. Where executors of several namespaces are to leave, each
+    namespace gets half of these, or its part of these executors if that is more."""
     max_concurrent_percent: Annotated[int, Field(ge=1, le=100)] = 25
-    """Percentage of an application's executors that may be under way at once, one at least. If its notice is too short
-    for that, a node is emptied faster."""
+    """Percentage of an application's executors that may be under way at once, one at least. Before a deadline that is
+    too short for that, a node is emptied faster."""
     taints: Annotated[tuple[LeavingTaint, ...], Field(max_length=32), map_by("key")] = ()
     """Further taints by which a node leaves, or other values for known ones. Those of cluster-autoscaler, Karpenter,
     AWS Node Termination Handler, GKE and AKS, cordons and deleted nodes are known (docs/moves.md)."""

@@ -131,7 +131,7 @@ class Component(Model):
     """The value of spark.scheduler.maxRetainedRemovedDecommissionExecutors.
 
     Spark's default is 0: then the fourth executor that leaves within one stage ends the job, and no more than three
-    leave by drains within an hour, or at once for Streaming.
+    leave by drains within an hour, or for Streaming within two batches, or 5 minutes where those are not measured.
     """
     external: External | None = None
     """Set for what lies outside Spark, such as Kafka."""

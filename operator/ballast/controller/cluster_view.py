@@ -33,6 +33,7 @@ from ballast.model import (
 )
 from ballast.model.from_api import defect, policy_from
 from ballast.moves.loads import Profile, profile_of
+from ballast.moves.notices import with_first_seen
 from ballast.placement.admission import Admission
 from ballast.prometheus import Reading
 
@@ -110,7 +111,9 @@ class ClusterView:
             read=read,
             policy=policy,
             objects=self.objects,
-            snapshot=_without(seen.snapshot, others),
+            snapshot=_without(
+                replace(with_first_seen(seen.snapshot, memory), batch_p95_seconds=reading.batch_p95_seconds), others
+            ),
             memory=memory,
             reading=reading,
             findings=seen.findings,

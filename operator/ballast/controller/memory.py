@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -36,13 +37,16 @@ _MOST_FAILED = 25
 _LARGEST_COUNT = 1_000_000
 _PLACING = "Placement."
 """Tells the state of a placement strategy from that of a shedding strategy of the same name."""
+_NOTICES = "Notices"
+"""In place of a strategy's name: since when nodes are about to go."""
 
 
 def recalled(status: PolicyStatus, topologies: Collection[SparkTopology]) -> Memory:
     """The memory that an earlier pass, perhaps of another process, left in the objects' status."""
     state = sorted((name, text) for name, packed in status.state.items() if (text := _unpacked(packed)))
     return Memory(
-        shedding=tuple((name, text) for name, text in state if not name.startswith(_PLACING)),
+        notices=_notices(_unpacked(status.state.get(_NOTICES, ""))),
+        shedding=tuple((name, text) for name, text in state if name != _NOTICES and not name.startswith(_PLACING)),
         placement_state=tuple((name.removeprefix(_PLACING), text) for name, text in state if name.startswith(_PLACING)),
         placements=tuple(sorted((*_declared(topologies), *_implicit(status)))),
         scopes=tuple(sorted(_scopes(topologies))),
@@ -57,7 +61,9 @@ def state_status(memory: Memory) -> dict[str, str]:
     """What strategies remember, packed; left out where it is more than a status may hold."""
     found: dict[str, str] = {}
     left = _STATE_BYTES
-    for name, text in (*memory.shedding, *((_PLACING + name, text) for name, text in memory.placement_state)):
+    notices = [(_NOTICES, json.dumps(memory.notices))] if memory.notices else []
+    placing = ((_PLACING + name, text) for name, text in memory.placement_state)
+    for name, text in (*memory.shedding, *placing, *notices):
         packed = _packed(text)
         if len(packed) <= left:
             found[name] = packed
@@ -112,6 +118,14 @@ def recalled_failures(
                 told = Failed(frozenset(entry.executors), max(0, entry.count - len(set(entry.executors))))
                 found[key] = told.together(found.get(key, Failed()))
     return found
+
+
+def _notices(text: str) -> tuple[tuple[str, str, float], ...]:
+    """None of them where they can't be read: then they count from now."""
+    try:
+        return tuple((str(node), str(taint), float(since)) for node, taint, since in json.loads(text or "[]"))
+    except (TypeError, ValueError):
+        return ()
 
 
 def _packed(text: str) -> str:

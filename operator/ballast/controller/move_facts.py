@@ -11,7 +11,7 @@ from ballast.kube import names
 from ballast.kube.pods import Pod as SeenPod
 from ballast.model import Executor, MovePhase, Phase, Reason, Refusal
 from ballast.moves import Facts, Pod, Revalidation, Rival
-from ballast.moves.revalidation import revalidate
+from ballast.moves.revalidation import proposal, revalidate
 from ballast.moves.rules import DRIFT_POINTS
 
 
@@ -76,6 +76,8 @@ def _revalidation(each: OpenMove, context: Context, known: Mapping[str, OpenMove
     """
     points = context.points_per_core
     move = each.planned(points)
+    if move.phase is MovePhase.PROPOSED:
+        return proposal(context.snapshot, context.policy, move, now)
     if not move.phase.traveling:
         return Revalidation()
     fresh = {(m.namespace, m.name): m for m in planner_moves(known.values(), points)}

@@ -47,7 +47,8 @@ class NodeFacts:
     addresses: tuple[str, ...] = ()
     """Internal addresses and host names, by which a metrics server may call it."""
     tainted_since: tuple[tuple[str, float], ...] = ()
-    """By the key of a taint, when it was added, where that is known. Apart from the taints, which are compared."""
+    """By the key of a taint, when it was added, where that is known; also when the deletion of the node was asked for.
+    Apart from the taints, which are compared."""
 
     def location(self, levels: Levels) -> Location:
         return tuple(self.labels.get(level.label) or None for level in levels.ordered)
@@ -77,7 +78,7 @@ class NodeReader:
             speed=self._annotated(annotations.get(names.SPEED)) or 1.0,
             network_capacity_bits_per_second=self._annotated(annotations.get(names.NETWORK_CAPACITY)),
             addresses=tuple(sorted({entry["address"] for entry in status.get("addresses") or ()})),
-            tainted_since=tuple(_times(spec.get("taints") or ())),
+            tainted_since=tuple(_times(metadata, spec.get("taints") or ())),
         )
 
     def _annotated(self, text: str | None) -> float | None:
@@ -91,7 +92,10 @@ class NodeReader:
         return value if value > 0 and math.isfinite(value) else None
 
 
-def _times(taints: Iterable[JSON]) -> Iterator[tuple[str, float]]:
+def _times(metadata: JSON, taints: Iterable[JSON]) -> Iterator[tuple[str, float]]:
+    """The API server stamps `timeAdded` of NoExecute taints alone."""
+    if (deleted := seconds(metadata.get("deletionTimestamp"))) is not None:
+        yield DELETED, deleted
     for entry in taints:
         key, value = entry["key"], entry.get("value") or ""
         since = seconds(entry.get("timeAdded"))
@@ -108,7 +112,7 @@ def leaving_notice(facts: NodeFacts, table: Iterable[LeavingTaint]) -> Notice | 
     if not facts.schedulable:
         since.setdefault(CORDON, None)
     if facts.deleted:
-        since[DELETED] = None
+        since[DELETED] = known.get(DELETED)
     return notice(table, since)
 
 

@@ -12,6 +12,7 @@ from cronsim import CronSim, CronSimError
 from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
 from ballast.api.policy_moves import Drain, Moves
+from ballast.api.policy_moves import LeavingTaint as LeavingTaintSpec
 from ballast.api.policy_placement import LeastLongTermRate, LeastResourceUsage, Placement, PlacementStrategy, Proximity
 from ballast.api.policy_shedding import (
     AvgShedder,
@@ -188,21 +189,18 @@ def _moves(spec: Moves) -> MovesPolicy:
 
 def _drain(spec: Drain) -> DrainPolicy:
     known = {row.key: row for row in LEAVING_TAINTS}
-    rows = (
-        LeavingTaint(
-            row.key,
-            known[row.key].why if row.key in known else f"it has the taint {row.key}",
-            row.notice.seconds,
-            row.drain,
-            "moves.drain.taints",
-        )
-        for row in spec.taints
-    )
+
+    def changed(row: LeavingTaintSpec) -> LeavingTaint:
+        before = known.get(row.key) or LeavingTaint(row.key, f"it has the taint {row.key}")
+        seconds = before.notice_seconds if row.notice is None else row.notice.seconds
+        drains = row.drain and not before.dead
+        return replace(before, notice_seconds=seconds, drains=drains, source="moves.drain.taints")
+
     return DrainPolicy(
         enabled=spec.enabled,
         max_concurrent=spec.max_concurrent,
         max_concurrent_ratio=spec.max_concurrent_percent / 100,
-        taints=with_rows(LEAVING_TAINTS, rows),
+        taints=with_rows(LEAVING_TAINTS, map(changed, spec.taints)),
     )
 
 

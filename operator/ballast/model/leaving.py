@@ -1,4 +1,4 @@
-"""Nodes that are about to go: the taints that announce it, and how long they leave.
+"""Nodes that are about to go: the taints that announce it, and by when.
 
 The table is data. A policy adds to it, or changes a row, by `moves.drain.taints`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +17,15 @@ class LeavingTaint:
     key: str
     why: str
     """In words for people, after "the node leaves:"."""
-    notice_seconds: float
-    """From the taint until the node's pods are killed, as its author documents it; else how long that usually takes."""
+    notice_seconds: float | None = None
+    """A deadline: from the taint until the node's pods are killed, as its author documents it. None: a guess, since
+    nothing tells when the node goes, or whether."""
     drains: bool = True
-    """Whether executors are moved away. False: they can't leave gracefully any more, or are not to."""
+    """Whether executors are moved away."""
     source: str = ""
     """Where that is documented."""
+    dead: bool = False
+    """Whether nothing on the node can leave gracefully any more, whatever else announces that it goes."""
 
 
 CORDON = "node.kubernetes.io/unschedulable"
@@ -38,31 +42,30 @@ LEAVING_TAINTS: tuple[LeavingTaint, ...] = (
     LeavingTaint(
         CORDON,
         "it is cordoned",
-        300.0,
         # Also how Oracle's OKE, kured, draino, eksctl and upgrades of managed node groups begin.
         source="kubernetes.io/docs/reference/labels-annotations-taints; "
         "docs.oracle.com/iaas/Content/ContEng/Tasks/contengusingpreemptiblecapacity.htm",
     ),
-    LeavingTaint(DELETED, "it is being deleted", 300.0, source=_KARPENTER),
+    LeavingTaint(DELETED, "it is being deleted", source=_KARPENTER),
     LeavingTaint("ToBeDeletedByClusterAutoscaler", "the cluster autoscaler is removing it", 60.0, source=_AUTOSCALER),
+    # It comes and goes with the node's use: executors that left for it would have left for nothing.
     LeavingTaint(
-        "DeletionCandidateOfClusterAutoscaler", "the cluster autoscaler may remove it soon", 600.0, source=_AUTOSCALER
+        "DeletionCandidateOfClusterAutoscaler",
+        "the cluster autoscaler may remove it soon",
+        drains=False,
+        source=_AUTOSCALER,
     ),
-    LeavingTaint("karpenter.sh/disrupted", "Karpenter is replacing it", 300.0, source=_KARPENTER),
-    LeavingTaint("karpenter.sh/disruption", "Karpenter is replacing it", 300.0, source=_KARPENTER),
-    LeavingTaint("karpenter.sh/termination", "Karpenter is removing it", 300.0, source=_KARPENTER),
+    LeavingTaint("karpenter.sh/disrupted", "Karpenter is replacing it", source=_KARPENTER),
+    LeavingTaint("karpenter.sh/disruption", "Karpenter is replacing it", source=_KARPENTER),
     LeavingTaint("aws-node-termination-handler/spot-itn", "its spot machine is being reclaimed", 120.0, source=_NTH),
     LeavingTaint(
-        "aws-node-termination-handler/rebalance-recommendation", "its spot machine may be reclaimed", 300.0, source=_NTH
+        "aws-node-termination-handler/rebalance-recommendation", "its spot machine may be reclaimed", source=_NTH
     ),
     LeavingTaint(
-        "aws-node-termination-handler/scheduled-maintenance",
-        "maintenance of its machine is scheduled",
-        600.0,
-        source=_NTH,
+        "aws-node-termination-handler/scheduled-maintenance", "maintenance of its machine is scheduled", source=_NTH
     ),
     LeavingTaint(
-        "aws-node-termination-handler/asg-lifecycle-termination", "its scaling group is removing it", 300.0, source=_NTH
+        "aws-node-termination-handler/asg-lifecycle-termination", "its scaling group is removing it", source=_NTH
     ),
     LeavingTaint(
         "cloud.google.com/impending-node-termination",
@@ -80,23 +83,21 @@ LEAVING_TAINTS: tuple[LeavingTaint, ...] = (
     LeavingTaint(
         "medik8s.io/drain",
         "it is under maintenance",
-        300.0,
         source="medik8s/node-maintenance-operator: controllers/taint.go",
     ),
-    # Nothing on these can leave gracefully any more.
     LeavingTaint(
         "node.cloudprovider.kubernetes.io/shutdown",
         "its machine is shut down",
-        0.0,
         drains=False,
         source="kubernetes.io/docs/reference/labels-annotations-taints",
+        dead=True,
     ),
     LeavingTaint(
         "node.kubernetes.io/out-of-service",
         "it is out of service",
-        0.0,
         drains=False,
         source="kubernetes.io/docs/reference/labels-annotations-taints",
+        dead=True,
     ),
 )
 
@@ -108,24 +109,36 @@ class Notice:
     taint: str
     """The key of a row of the table."""
     why: str
-    seconds: float
+    seconds: float | None = None
+    """A deadline, from `since`. None: a guess."""
     since: float | None = None
-    """When the taint was added; None where nothing says so."""
+    """When the taint was added, or first seen; None where nothing says so."""
     drains: bool = True
 
     def left_seconds(self, now: float) -> float:
-        """Until its pods are killed, as far as can be told; the whole notice where its beginning is not known."""
-        if self.since is None or self.since > now:
-            return self.seconds
-        return max(0.0, self.since + self.seconds - now)
+        """Until its pods are killed. Infinite for a guess, and for a deadline that is over: the node did not go."""
+        if self.seconds is None:
+            return inf
+        elapsed_seconds = 0.0 if self.since is None else max(0.0, now - self.since)
+        return self.seconds - elapsed_seconds if elapsed_seconds < self.seconds else inf
 
 
 def notice(table: Iterable[LeavingTaint], since: Mapping[str, float | None]) -> Notice | None:
-    """The shortest notice of a node; one that drains comes first. `since`: by key, what the node carries."""
-    found = [
-        Notice(row.key, row.why, row.notice_seconds, since[row.key], row.drains) for row in table if row.key in since
-    ]
-    return min(found, key=lambda each: (not each.drains, each.seconds), default=None)
+    """The shortest notice of a node; one that drains comes first, unless nothing can leave the node any more.
+
+    `since`: by key, what the node carries. That the Node object is deleted tells nothing new where a taint tells why.
+    """
+    carried = [row for row in table if row.key in since]
+    told = [row for row in carried if row.key != DELETED]
+    if any(row.key != CORDON for row in told):
+        carried = told
+    rows = [row for row in carried if row.dead] or carried
+    row = min(
+        rows,
+        key=lambda each: (not each.drains, inf if each.notice_seconds is None else each.notice_seconds),
+        default=None,
+    )
+    return None if row is None else Notice(row.key, row.why, row.notice_seconds, since[row.key], row.drains)
 
 
 def with_rows(table: Iterable[LeavingTaint], rows: Iterable[LeavingTaint]) -> tuple[LeavingTaint, ...]:

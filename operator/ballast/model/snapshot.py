@@ -166,6 +166,8 @@ class Memory:
     """Sorted by topology and component; forgotten some time after the last one."""
     placement_state: tuple[tuple[str, str], ...] = field(default=())
     """State of placement strategies as JSON text by strategy name (round-robin cursor, preallocation)."""
+    notices: tuple[tuple[str, str, float], ...] = ()
+    """Node, key of its taint, and since when it is about to go by a deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,4 +228,6 @@ class Snapshot:
     None where that is not known, since something else than the operator looks."""
     released_as_is: Mapping[str, Reason] | None = None
     """Why executors were released without a decided place, by uid, as far as the operator remembers; None as above."""
+    batch_p95_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """How long batches take, by namespace and application, where that is measured."""
     metrics: MetricsHealth = field(default_factory=MetricsHealth)

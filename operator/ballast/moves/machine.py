@@ -66,8 +66,9 @@ _MOST_LEAVE_TIMEOUTS = 5
 def proposed(at: Situation) -> Step:
     orders = at.move.orders
     expires = orders.created_at + at.settings.approval_timeout_seconds
-    if at.facts.stranger is not None:
-        return _object(at, at.facts.stranger)
+    refusal = at.facts.stranger or at.facts.revalidation.refusal
+    if refusal is not None:
+        return _object(at, refusal)
     if at.facts.executor is None or not at.facts.executor.present:
         return _vanished(at)
     if orders.approved:

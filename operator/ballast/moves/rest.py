@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ballast.api.policy_moves import REVERSE_COOLDOWNS
 from ballast.model import Move, MovePhase, MovesPolicy, Objection, Reason
@@ -17,7 +18,8 @@ _MOST_DOUBLINGS = 7
 _LEAST_UNBEGUN = 3
 """Moves of a namespace that come to nothing before they begin, and let all of it rest; as many as may be under way, if
 those are more."""
-_NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
+_UNBEGUN = frozenset({MovePhase.REFUSED, MovePhase.EXPIRED})
+_NEVER_LEFT = _UNBEGUN | {MovePhase.PROPOSED}
 
 
 def left(move: Move) -> bool:
@@ -88,13 +90,9 @@ def rest(
     moves: Iterable[Move], policy: MovesPolicy, now: float, *, closed_namespaces: Mapping[str, str] | None = None
 ) -> Rest:
     """`closed_namespaces`: namespaces in which moves could lately not be created, and why."""
-    known = tuple(move for move in moves if not move.taint)
-    resting = (
-        _awaiting_approval(known, policy)
-        | _often_unbegun(known, policy, now)
-        | _blocked_lately(known, policy, now)
-        | _fruitless(known, policy, now)
-    )
+    every = tuple(moves)
+    known = tuple(move for move in every if not move.taint)
+    resting = _awaiting_approval(known, policy) | _often_unbegun(known, policy, now) | hindered(every, policy, now)
     for namespace, why in (closed_namespaces or {}).items():
         resting[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest: {why}"
     return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now), resting)
@@ -153,12 +151,29 @@ def _often_unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> di
     return found
 
 
+def hindered(moves: Sequence[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
+    """Namespaces in which executors can't leave, or come back as no replacement. Drains show it as well as any move."""
+    return _blocked_lately(moves, policy, now) | _fruitless(moves, policy, now)
+
+
 def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
+    """Each time that it happens again, with no executor that left in between, doubles the rest."""
+    blocked: dict[str, list[Move]] = defaultdict(list)
+    last_left: dict[str, float] = defaultdict(float)
+    for move in moves:
+        if move.blocked and move.phase in _UNBEGUN and move.ended_at is not None:
+            blocked[move.namespace].append(move)
+        elif move.left_at is not None:
+            last_left[move.namespace] = max(last_left[move.namespace], move.left_at)
     found: dict[str, Objection] = {}
-    for move, left_seconds in _unbegun(moves, policy, now):
-        if move.blocked:
-            why = f"{move.executor_name} was kept from leaving"
-            found[move.namespace] = Reason.COOLDOWN, f"moves in {move.namespace} rest {left_seconds:.0f} s more: {why}"
+    for namespace, past in blocked.items():
+        last = max(past, key=lambda move: (move.ended_at or 0.0, move.name))
+        ends = sorted(end for move in past if (end := move.ended_at or 0.0) > last_left[namespace])
+        again = sum(later - earlier > policy.leave_timeout_seconds for earlier, later in pairwise(ends))
+        pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds) * 2 ** min(again, _MOST_DOUBLINGS)
+        if (left_seconds := (last.ended_at or 0.0) + pause - now) > 0:
+            why = f"{last.executor_name} was kept from leaving"
+            found[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest {left_seconds:.0f} s more: {why}"
     return found
 
 
@@ -195,5 +210,5 @@ def _unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Iterator
     pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
     for move in moves:
         over = None if move.ended_at is None else move.ended_at + pause
-        if move.phase in (MovePhase.REFUSED, MovePhase.EXPIRED) and over is not None and now < over:
+        if move.phase in _UNBEGUN and over is not None and now < over:
             yield move, over - now

@@ -47,6 +47,12 @@ def revalidate(
     return Revalidation(refusal) if refusal is not None else view.destination(executor)
 
 
+def proposal(snapshot: Snapshot, policy: Policy, move: Move, now: float) -> Revalidation:
+    """What ends a move that waits for approval: of a drain, that its node stays. All else is revalidated later."""
+    found = DrainRules(snapshot, policy, now).of_node(move.source) if move.taint else None
+    return Revalidation() if found is None else Revalidation(Refusal(move.executor_name, *found))
+
+
 def _key(move: Move) -> tuple[str, str]:
     return (move.namespace, move.name)
 

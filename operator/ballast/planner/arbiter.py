@@ -57,7 +57,7 @@ class Arbiter:
         return self.on_executor(move.namespace, move.uid) or self._rules.objection(_way(move))
 
     def _drain_ruling(self, move: PlannedMove) -> Objection | None:
-        """None of leveling's budgets, rests and gains: what stays on the node is killed."""
+        """None of leveling's budgets and gains: what stays on the node is killed."""
         return self._drains.objection(self._executors[move.uid])
 
     def on_drains(self) -> Objection | None:

@@ -28,6 +28,7 @@ from ballast.model import (
 )
 from ballast.moves.candidates import Candidates
 from ballast.moves.loads import Loads
+from ballast.moves.notices import first_seen, with_first_seen
 from ballast.moves.rest import Rest, rest
 from ballast.moves.score import Scores, measured, points_per_core, projected
 from ballast.placement.expectation import expectations
@@ -169,6 +170,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     Pure: the same arguments give the same plan. Without metrics nothing is moved and the hits stay as they are;
     placing goes on by requests alone.
     """
+    snapshot = with_first_seen(snapshot, memory)
     inputs = _inputs(snapshot, policy, memory, now)
     released = _releases(inputs)
     inputs = replace(inputs, reserved=_still_reserved(inputs, released))
@@ -180,6 +182,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         with_speeds(kept(leveling.memory, policy, placed.state), snapshot, policy, now=now),
         placements=remembered(snapshot, memory),
         scopes=next_scopes(snapshot, policy, memory),
+        notices=first_seen(snapshot),
     )
     stuck, remembering = unschedulable(snapshot, policy.levels, remembering, now, unbound=inputs.unbound)
     overdue, clear_at = overdue_nominations(snapshot, now)

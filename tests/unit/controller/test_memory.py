@@ -132,3 +132,10 @@ def test_no_tenants_applications_crowd_those_of_others_out() -> None:
     told = attempts_status(Memory(attempts=(Attempts("team/spark-1", "profile-0", 2, 1.0), *tried)))
     assert "team/spark-1" in {each.topology for each in told}
     assert len(kept) == len(told) == 32
+
+
+def test_since_when_nodes_are_about_to_go_survives_a_restart() -> None:
+    memory = Memory(notices=(("node-1", "aws-node-termination-handler/spot-itn", 1000.5),), shedding=(("Small", "{}"),))
+    assert recalled(PolicyStatus(state=state_status(memory)), []) == memory
+    broken = state_status(Memory(shedding=(("Notices", "no JSON"),)))
+    assert recalled(PolicyStatus(state=broken), []).notices == ()

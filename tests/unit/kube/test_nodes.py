@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import pytest
 
 from ballast.kube.nodes import NodeReader, model_node
-from ballast.model import CORDON, DEFAULT_LEVELS, LEAVING_TAINTS, LeavingTaint, Resources, Taint
+from ballast.model import CORDON, DEFAULT_LEVELS, DELETED, LEAVING_TAINTS, LeavingTaint, Notice, Resources, Taint
 from ballast.model.leaving import with_rows
 from tests.unit.kube.builders import node
 
@@ -52,12 +54,61 @@ def test_what_state_a_node_is_in(changes: dict[str, Any], ready: bool, schedulab
     assert (seen.notice is not None) is (leaving or not schedulable)
 
 
-def test_a_notice_names_its_taint_and_begins_when_the_taint_was_added() -> None:
-    spot = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule", "timeAdded": "1970-01-01T01:00:00Z"}
-    seen = model_node(NodeReader().read(node(taints=[spot])), DEFAULT_LEVELS).notice
-    assert seen is not None
-    assert (seen.taint, seen.since, seen.seconds) == (spot["key"], 3600.0, 120.0)
-    assert [seen.left_seconds(now) for now in (3500.0, 3630.0, 9999.0)] == [120.0, 90.0, 0.0]
+GCE = "cloud.google.com/impending-node-termination"
+
+
+def noticed(*taints: dict[str, Any], table: Iterable[LeavingTaint] = LEAVING_TAINTS, **changes: Any) -> Notice:
+    found = model_node(NodeReader().read(node(taints=list(taints), **changes)), DEFAULT_LEVELS, leaving=table).notice
+    assert found is not None
+    return found
+
+
+def test_a_deadline_runs_down_from_when_its_taint_was_added_and_then_is_over() -> None:
+    seen = noticed({"key": GCE, "effect": "NoExecute", "timeAdded": "1970-01-01T01:00:00Z"})
+    assert (seen.taint, seen.since, seen.seconds) == (GCE, 3600.0, 30.0)
+    assert [seen.left_seconds(now) for now in (3500.0, 3620.0, 3630.0)] == [30.0, 10.0, inf]
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        pytest.param({"unschedulable": True}, None, id="a cordon tells no time"),
+        pytest.param({"leaving": True}, None, id="nor does a deletion"),
+        pytest.param({"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}, None, id="nor Karpenter"),
+        pytest.param({"taints": [{"key": "medik8s.io/drain", "effect": "NoSchedule"}]}, None, id="nor maintenance"),
+        pytest.param({"taints": [{"key": GCE, "effect": "NoSchedule"}]}, 30.0, id="a machine that is reclaimed does"),
+    ],
+)
+def test_a_notice_is_a_deadline_or_a_guess(changes: dict[str, Any], seconds: float | None) -> None:
+    found = noticed(*changes.pop("taints", []), **changes)
+    assert (found.seconds, found.drains) == (seconds, True)
+    assert found.left_seconds(1e9) == (inf if seconds is None else seconds)
+
+
+def test_a_deletion_has_a_time_for_policies_that_give_it_a_notice() -> None:
+    table = with_rows(LEAVING_TAINTS, [LeavingTaint(DELETED, "it is being deleted", 90.0)])
+    raw = node(leaving=True)
+    raw["metadata"]["deletionTimestamp"] = "1970-01-01T01:00:00Z"
+    found = model_node(NodeReader().read(raw), DEFAULT_LEVELS, leaving=table).notice
+    assert found is not None
+    assert (found.taint, found.since, found.left_seconds(3660.0)) == (DELETED, 3600.0, 30.0)
+
+
+def test_what_a_policy_says_of_karpenters_taint_holds_once_karpenter_deletes_the_node() -> None:
+    karpenter = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    assert noticed(karpenter, leaving=True).drains
+    stays = with_rows(
+        LEAVING_TAINTS, [LeavingTaint("karpenter.sh/disrupted", "Karpenter is replacing it", drains=False)]
+    )
+    assert not noticed(karpenter, leaving=True, table=stays).drains
+    assert noticed(leaving=True, table=stays).drains
+
+
+def test_a_candidate_for_scale_down_gets_no_executors_and_keeps_those_that_it_has() -> None:
+    candidate = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
+    seen = model_node(NodeReader().read(node(taints=[candidate])), DEFAULT_LEVELS)
+    assert (seen.open, seen.notice is not None and seen.notice.drains) == (False, False)
+    assert noticed(candidate, unschedulable=True).drains, "the cordon empties it"
 
 
 def test_the_cluster_autoscaler_writes_the_time_into_the_taint() -> None:
@@ -69,17 +120,17 @@ def test_the_cluster_autoscaler_writes_the_time_into_the_taint() -> None:
 
 def test_of_several_notices_the_shortest_that_drains_counts() -> None:
     taints = [
-        {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"},
+        {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"},
         {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"},
-        {"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"},
+        {"key": GCE, "effect": "NoSchedule"},
     ]
-    facts = NodeReader().read(node(taints=taints, unschedulable=True))
-    seen = model_node(facts, DEFAULT_LEVELS).notice
-    assert seen is not None
-    assert seen.taint == "cloud.google.com/impending-node-termination"
-    alone = model_node(NodeReader().read(node(taints=taints[:1])), DEFAULT_LEVELS).notice
-    assert alone is not None
-    assert not alone.drains
+    assert noticed(*taints, unschedulable=True).taint == GCE
+
+
+@pytest.mark.parametrize("key", ["node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/shutdown"])
+def test_nothing_can_leave_a_dead_node_whatever_else_announces_that_it_goes(key: str) -> None:
+    dead, spot = {"key": key, "effect": "NoExecute"}, {"key": GCE, "effect": "NoSchedule"}
+    assert not noticed(dead, spot, unschedulable=True, leaving=True).drains
 
 
 def test_a_policy_adds_taints_and_changes_known_ones() -> None:

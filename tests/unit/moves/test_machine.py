@@ -518,6 +518,13 @@ def test_every_transition_is_an_event_about_the_pod_concerned() -> None:
     assert ended.warning
 
 
+@pytest.mark.parametrize("approved", [False, True])
+def test_a_proposal_ends_once_its_node_stays(*, approved: bool) -> None:
+    stays = Revalidation(Refusal("e-1", Reason.NODE_STAYS, "hot has no taint any more"))
+    step = advance(proposed(approved=approved), replace(before(), revalidation=stays), SETTINGS, NOW)
+    assert (step.move.phase, step.move.reason) == (MovePhase.REFUSED, Reason.NODE_STAYS)
+
+
 @pytest.mark.parametrize("move", [proposed(created_at=NOW - 60), proposed(created_at=NOW - 60, approved=False)])
 def test_a_move_that_no_policy_answers_for_ends_with_the_remedy(move: MoveState) -> None:
     step = turned_away(move, NOW)

@@ -1,10 +1,11 @@
 """What rests because of earlier moves."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from ballast.model import Move, MovePhase, MovesPolicy, Reason
+from ballast.model import CORDON, Move, MovePhase, MovesPolicy, Reason
 from ballast.moves.rest import rest
 from tests.builders import NOW, a_move
 
@@ -68,6 +69,28 @@ def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> Non
     assert resting.of_executor("others", "uid-other") is None
     assert rest([blocked], policy, NOW + 50).namespaces == {}
     assert rest([replace(blocked, blocked=False)], policy, NOW).namespaces == {}
+
+
+def test_each_time_that_nothing_of_a_namespace_can_be_evicted_doubles_its_rest_until_an_executor_leaves() -> None:
+    """Moves that are blocked together are one time."""
+    policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0)
+    blocked = a_move(phase=MovePhase.REFUSED, blocked=True, helped=None)
+    earlier, together, last = (replace(blocked, ended_at=NOW - ago) for ago in (900.0, 30.0, 0.0))
+    assert rest([together, last], policy, NOW + 199.0).namespaces.keys() == {"team"}
+    assert rest([together, last], policy, NOW + 200.0).namespaces == {}
+    assert rest([earlier, together, last], policy, NOW + 399.0).namespaces.keys() == {"team"}
+    assert rest([earlier, together, last], policy, NOW + 400.0).namespaces == {}
+    left = a_move("left", left_at=NOW - 500.0)
+    assert rest([earlier, left, together, last], policy, NOW + 200.0).namespaces == {}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"phase": MovePhase.REFUSED, "blocked": True}, {"unreplaced": True}], ids=["blocked", "unreplaced"]
+)
+def test_drains_show_as_well_as_other_moves_that_a_namespace_should_rest(changes: dict[str, Any]) -> None:
+    drain = a_move(taint=CORDON, helped=None, ended_at=NOW, **changes)
+    assert rest([drain], MovesPolicy(), NOW).namespaces.keys() == {"team"}
+    assert rest([drain], MovesPolicy(), NOW).executors == {}
 
 
 @pytest.mark.parametrize(("at_once", "most"), [(1, 3), (6, 6)])

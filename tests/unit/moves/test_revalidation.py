@@ -35,7 +35,7 @@ from ballast.model import (
     Snapshot,
     Taint,
 )
-from ballast.moves.revalidation import revalidate
+from ballast.moves.revalidation import proposal, revalidate
 from ballast.moves.score import measured
 from ballast.planner import strategy_state
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
@@ -446,6 +446,15 @@ def test_a_drain_goes_on_without_metrics() -> None:
 def test_a_drain_ends_where_its_node_stays_after_all() -> None:
     reason, words = why(pool(moves=(DRAIN,)), DRAIN)
     assert (reason, words) == (Reason.NODE_STAYS, "hot has no taint any more by which it is about to go")
+
+
+def test_a_proposal_to_drain_ends_where_its_node_stays_and_all_else_waits_for_its_approval() -> None:
+    proposed = replace(DRAIN, phase=MovePhase.PROPOSED, unapproved=True)
+    ended = proposal(pool(moves=(proposed,)), POLICY, proposed, NOW).refusal
+    assert ended is not None
+    assert (ended.subject, ended.reason) == (proposed.executor_name, Reason.NODE_STAYS)
+    assert proposal(pool(*EMPTIED, moves=(proposed,)), POLICY, proposed, NOW).refusal is None
+    assert proposal(pool(), POLICY, replace(proposed, taint=""), NOW).refusal is None
 
 
 def test_a_drain_goes_elsewhere_once_its_destination_is_about_to_go_too() -> None:
