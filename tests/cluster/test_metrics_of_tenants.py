@@ -31,6 +31,9 @@ APPLICATION = "spark-1"
 STATE = "metrics_orders_driver_spark_streaming_q_states_usedBytes_Value"
 RATE = "metrics_orders_driver_spark_streaming_q_inputRate_total_Value"
 LATENCY = "metrics_orders_driver_spark_streaming_q_latency_Value"
+PROCESSING = "metrics_orders_driver_spark_streaming_q_processingRate_total_Value"
+SEEN = (STATE, LATENCY, PROCESSING)
+"""What a reading depends on."""
 COUNTERS = ("totalDuration_seconds", "totalGCTime_seconds", "totalInputBytes_bytes", "totalShuffleRead_bytes")
 ROOT = 'container_cpu_usage_seconds_total{id="/"}'
 MEMORY = 'container_memory_working_set_bytes{id="/"}'
@@ -110,7 +113,7 @@ class Scene:
 def scene(tmp_path: Path) -> Iterator[Scene]:
     kubelet = Exporter({"node": "n"}, {ROOT: 1.0, MEMORY: OWN_MEMORY})
     claim = f'{{application_id="{APPLICATION}"}}'
-    own = {f"{STATE}{claim}": OWN_BYTES, f"{LATENCY}{claim}": OWN_MILLISECONDS}
+    own = {f"{STATE}{claim}": OWN_BYTES, f"{LATENCY}{claim}": OWN_MILLISECONDS, f"{PROCESSING}{claim}": 100.0}
     victim = Exporter({"namespace": "analytics", "pod": "spark-1-driver"}, own)
     attacker = Exporter({"namespace": "tenant-a", "pod": "evil"}, {})
     unnamed = Exporter({"namespace": "tenant-b"}, {})
@@ -137,7 +140,7 @@ def test_no_series_of_another_tenants_pod_changes_what_is_known_of_an_applicatio
     scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
     claims = f'{{application_id="{APPLICATION}",namespace="analytics",pod="spark-1-driver"}}'
     for value in (-9e15, 9e15):
-        scene.attacker.values = {f"{name}{claims}": value for name in (STATE, LATENCY)}
+        scene.attacker.values = {f"{name}{claims}": value for name in SEEN}
         attacked = scene.awaited("the forged series to be seen", lambda reading: bool(reading.dropped))
         assert values(attacked) == OWN
         assert attacked.health.available
@@ -165,8 +168,8 @@ def test_a_tenants_pod_that_exports_very_much_keeps_no_signal_of_others_from_bei
         for number in range(many)
         for name in ("metrics_executor_totalDuration_seconds_total", "metrics_executor_maxTasks")
     }
-    scene.attacker.values |= {f'{name}{{application_id="spark-2",much="{long}"}}': 1.0 for name in (STATE, LATENCY)}
-    scene.attacker.values |= {f'{name}{{application_id="{long}"}}': 1.0 for name in (STATE, LATENCY)}
+    scene.attacker.values |= {f'{name}{{application_id="spark-2",much="{long}"}}': 1.0 for name in SEEN}
+    scene.attacker.values |= {f'{name}{{application_id="{long}"}}': 1.0 for name in SEEN}
     slots = wait_until(lambda: scene.answered("executorSlots"), what="its executors in the answer", timeout_seconds=60)
     assert len(slots or ()) == 5000
     shorter = queries(Preset.CADVISOR, {}).shortened(5.0)["executorSlots"]
@@ -184,7 +187,7 @@ def test_series_that_name_an_application_twice_end_no_query(scene: Scene) -> Non
     named = "metrics_spark_" + 32 * "a"
     scene.attacker.values = {
         f"{name.replace('metrics_orders', named)}{{{labels}}}": 1.0
-        for name in (STATE, LATENCY, RATE)
+        for name in (*SEEN, RATE)
         for labels in ("", 'application_id="spark-2"', f'application_id="spark-{32 * "a"}"', 'query="q"')
     }
     for signal in ("stateBytes", "batchMilliseconds"):
@@ -226,7 +229,8 @@ def test_of_series_that_come_and_go_with_each_scrape_only_the_last_are_in_an_ans
 
         def items(self) -> Any:
             self.scrapes += 1
-            return [(f'{LATENCY}{{application_id="spark-{self.scrapes}-{number}"}}', 1.0) for number in range(5)]
+            labels = [f'{{application_id="spark-{self.scrapes}-{number}"}}' for number in range(5)]
+            return [(f"{name}{each}", 1.0) for name in (LATENCY, PROCESSING) for each in labels]
 
     scene.attacker.values = fleeting = Fleeting()
     wait_until(lambda: fleeting.scrapes >= 5, what="five scrapes", timeout_seconds=60)

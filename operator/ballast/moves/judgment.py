@@ -6,6 +6,9 @@ times. The gap between the scores of the two nodes decides only where the applic
 The gap (`ballast.model.Gap`) is signed: the score of the node that was left minus the score of the destination. A gap
 that narrowed by less than a third of what the move had predicted counts as unchanged: so much comes of other load, too.
 
+Where the application was measured on one side of the move alone, the outcome is unknown: its input has dried up or come
+back, and the gap follows from that.
+
 Samples of the metric window must all be newer than the replacement's start-up. `moves.settle` is at least the window
 plus the interval, so that at least one interval is left out. Where the application is slower than before at that time,
 its executors may still be compiling, or catching up with the batches that waited: the move is judged when it no longer
@@ -55,8 +58,10 @@ def verdict(
 
     `predicted_points`: by which the gap was to narrow; None: nothing was predicted.
     Inconclusive: the application's signals contradict each other, or the application gained while the gap widened.
-    NotJudged: nothing is known on both sides.
+    NotJudged: nothing is known on both sides, or the application was measured on one side alone.
     """
+    if _one_sided(before, after):
+        return MoveReason.NOT_JUDGED
     felt, gap = set(_felt(before, after, tolerance)), _gap(before, after, predicted_points, tolerance)
     if not felt and gap is None:
         return MoveReason.NOT_JUDGED
@@ -68,6 +73,18 @@ def verdict(
     if gap is None:
         return MoveReason.INCONCLUSIVE
     return MoveReason.HELPED if gap is Change.BETTER else MoveReason.DID_NOT_HELP
+
+
+def _one_sided(before: MoveMetrics, after: MoveMetrics) -> bool:
+    """Whether batches were processed on one side alone; without any batches, whether tasks were."""
+    batches = (_batches(before), _batches(after))
+    if any(batches):
+        return not all(batches)
+    return (before.slowness is None) != (after.slowness is None)
+
+
+def _batches(side: MoveMetrics) -> bool:
+    return side.batch_p50_seconds is not None or side.batch_p95_seconds is not None
 
 
 def slower(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance = TOLERANCE) -> bool:
@@ -164,6 +181,8 @@ def _judge(at: Situation, claim: Replacement, after: MoveMetrics, *, last: float
 
 def _words(at: Situation, before: MoveMetrics, after: MoveMetrics) -> str:
     told = []
+    if _one_sided(before, after):
+        told.append("the application was measured on one side of the move alone")
     predicted = narrowed(at.move.orders.decided, at.move.orders.predicted)
     if before.gap is not None and after.gap is not None:
         foretold = "" if predicted is None else f", predicted {predicted:.1f}"

@@ -151,28 +151,57 @@ _BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
 _BY_APPLICATION = "(namespace, pod, application_id)"
 _NAMED = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
 _BATCHES = "batchMilliseconds"
-"""Several values in the window, each of the application's slowest query at that time."""
+"""Several values in the window, each of the slowest of the application's queries that processed records then."""
 
 
 def _rate(metric: str) -> str:
     return f"rate(metrics_executor_{metric}_total{{{_TASK_RUNNER}}}[$window])"
 
 
-def _by_application(function: str, metric: str, at: str = "") -> str:
+def _by_application(function: str, metric: str, at: str = "", *, processing: bool = False) -> str:
     """A metric of streaming queries. Its application is in a label, or in the name that Spark gives its metrics.
 
     The id in the name counts only without the label: two series of one name that became one would end the whole query.
+    `processing`: only of queries whose last trigger processed records.
     """
-    name = f'__name__=~"metrics_.+_driver_spark_streaming_.+_{metric}",{FROM_POD}'
-    labeled = f'{{{name},application_id=~"{_ID}"}}{at}'
-    named = f'label_replace({{{name},application_id=""}}{at}, {_NAMED})'
+    chosen = _while_processing if processing else _streaming
+    labeled = chosen(metric, f'application_id=~"{_ID}"', at)
+    unlabeled = chosen(metric, 'application_id=""', at)
+    named = f"label_replace({unlabeled}, {_NAMED})"
     return f"({function} by {_BY_APPLICATION} ({labeled}) or {function} by {_BY_APPLICATION} ({named}))"
 
 
+def _streaming(metric: str, condition: str, at: str = "") -> str:
+    return f'{{__name__=~"{_STREAMING}_{metric}",{FROM_POD},{condition}}}{at}'
+
+
+def _while_processing(metric: str, condition: str, at: str = "") -> str:
+    """Ten seconds after a batch, Spark 4.3 lets an empty trigger overwrite the gauges of a query: its rates become 0,
+    and its latency the few milliseconds of that trigger, which tell nothing of a batch.
+    """
+    by_query = "(namespace, pod, application_id, query)"
+    rate = "processingRate_total_Value"
+    active = f"{_of_query(rate, _streaming(rate, _UNNAMED + condition, at))} > 0"
+    return f"({_of_query(metric, _streaming(metric, _UNNAMED + condition, at))} and on {by_query} ({active}))"
+
+
+_STREAMING = "metrics_.+_driver_spark_streaming_.+"
+_UNNAMED = 'query="",'
+"""Two series of one name that got the same label `query` would end the whole query."""
+
+
+def _of_query(metric: str, selected: str) -> str:
+    """With the query's part of the name in a label: by that, its gauges are joined."""
+    return f'label_replace({selected}, "query", "$1", "__name__", "({_STREAMING})_{metric}")'
+
+
 def _ranged(function: str, metric: str) -> str:
-    """Its values in the window, of the series that there are at its end: others may come and go with each scrape."""
+    """Its values in the window, of queries that processed records, and of the series that there are at its end: others
+    may come and go with each scrape.
+    """
     there = _bounded(_by_application(function, metric, " @ end()"))
-    return f"({_by_application(function, metric)} and on {_BY_APPLICATION} {there})[$window:$step]"
+    values = _by_application(function, metric, processing=True)
+    return f"({values} and on {_BY_APPLICATION} {there})[$window:$step]"
 
 
 _TASKS = f"({_BY_TASK_RUNNER} ({_rate('completedTasks')}) > 0)"

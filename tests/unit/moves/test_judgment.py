@@ -46,12 +46,9 @@ SLOWER: dict[str, Any] = {"slowness": 2.0, "batch_p50_seconds": 3.5, "batch_p95_
         pytest.param({**AS_BEFORE, **THE_SAME}, MoveReason.DID_NOT_HELP, id="nothing has changed"),
         pytest.param({**APART, **THE_SAME}, MoveReason.DID_NOT_HELP, id="the same, with a wider gap"),
         pytest.param(THE_SAME, MoveReason.INCONCLUSIVE, id="the same, and the gap is not known"),
-        pytest.param(LEVEL, MoveReason.HELPED, id="only the gap is known, and narrower"),
-        pytest.param(AS_BEFORE, MoveReason.DID_NOT_HELP, id="only the gap is known, and as wide as before"),
-        pytest.param(TURNED, MoveReason.DID_NOT_HELP, id="only the gap is known, and turned around"),
-        pytest.param(
-            {"hot_score": 50.0, "cold_score": 60.0}, MoveReason.HELPED, id="the cold node is a little hotter now"
-        ),
+        pytest.param(LEVEL, MoveReason.NOT_JUDGED, id="no batch since, and the gap is narrower"),
+        pytest.param(AS_BEFORE, MoveReason.NOT_JUDGED, id="no batch since, and the gap is as wide as before"),
+        pytest.param({**LEVEL, "slowness": 1.0}, MoveReason.NOT_JUDGED, id="faster tasks, and no batch since"),
         pytest.param({"hot_score": 60.0}, MoveReason.NOT_JUDGED, id="one score alone is no gap"),
         pytest.param({}, MoveReason.NOT_JUDGED, id="nothing is known"),
     ],
@@ -60,6 +57,25 @@ def test_the_application_decides_and_the_gap_where_it_shows_no_change(
     measured: dict[str, Any], expected: MoveReason
 ) -> None:
     assert verdict(BEFORE, MoveMetrics(**measured)) is expected
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        pytest.param(LEVEL, MoveReason.HELPED, id="narrower"),
+        pytest.param(AS_BEFORE, MoveReason.DID_NOT_HELP, id="as wide as before"),
+        pytest.param(TURNED, MoveReason.DID_NOT_HELP, id="turned around"),
+        pytest.param(
+            {"hot_score": 50.0, "cold_score": 60.0}, MoveReason.HELPED, id="the cold node is a little hotter now"
+        ),
+        pytest.param({**LEVEL, "batch_p50_seconds": 2.0}, MoveReason.NOT_JUDGED, id="narrower, and input came back"),
+        pytest.param({**AS_BEFORE, "slowness": 1.2}, MoveReason.NOT_JUDGED, id="as wide, and it has tasks again"),
+    ],
+)
+def test_the_gap_alone_decides_where_the_application_is_not_measured_on_either_side(
+    measured: dict[str, Any], expected: MoveReason
+) -> None:
+    assert verdict(MoveMetrics(**AS_BEFORE), MoveMetrics(**measured)) is expected
 
 
 def test_what_was_not_known_before_can_not_have_changed() -> None:
@@ -83,7 +99,7 @@ def test_the_tolerance_is_a_parameter() -> None:
     measured = MoveMetrics(batch_p95_seconds=4.1)
     assert not slower(BEFORE, measured)
     assert slower(BEFORE, measured, Tolerance(ratio=0.01))
-    narrower = MoveMetrics(hot_score=88.5, cold_score=30.0)
+    narrower = replace(BEFORE, hot_score=88.5)
     assert verdict(BEFORE, narrower) is MoveReason.DID_NOT_HELP
     assert verdict(BEFORE, narrower, tolerance=Tolerance(ratio=0.01, gap_points=1.0)) is MoveReason.HELPED
 
@@ -101,17 +117,17 @@ def test_the_tolerance_is_a_parameter() -> None:
 def test_a_gap_counts_as_narrower_by_a_third_of_what_was_predicted(
     predicted: float | None, expected: MoveReason
 ) -> None:
-    narrower = MoveMetrics(hot_score=80.0, cold_score=30.0)
+    narrower = replace(BEFORE, hot_score=80.0)
     assert verdict(BEFORE, narrower, predicted_points=predicted) is expected
 
 
 def test_an_application_that_is_faster_needs_no_narrower_gap() -> None:
-    narrower = MoveMetrics(hot_score=85.0, cold_score=30.0, slowness=1.0)
+    narrower = replace(BEFORE, hot_score=85.0, slowness=1.0)
     assert verdict(BEFORE, narrower, predicted_points=60.0) is MoveReason.HELPED
 
 
 def test_a_gap_that_widened_is_worse_whatever_was_predicted() -> None:
-    wider = MoveMetrics(hot_score=97.0, cold_score=30.0, slowness=1.0)
+    wider = replace(BEFORE, hot_score=97.0, slowness=1.0)
     assert verdict(BEFORE, wider, predicted_points=60.0) is MoveReason.INCONCLUSIVE
 
 
@@ -171,7 +187,7 @@ def test_what_the_author_of_a_move_by_hand_predicted_is_no_measure(*, by_hand: b
     move = settling(since=360)
     wide, level = MoveMetrics(hot_score=1000.0, cold_score=0.0), MoveMetrics(hot_score=500.0, cold_score=500.0)
     orders = replace(move.orders, by_hand=by_hand, decided=wide, predicted=level)
-    found = advance(replace(move, orders=orders, before=BEFORE), facts(LEVEL), SETTINGS, NOW).move
+    found = advance(replace(move, orders=orders, before=BEFORE), facts({**LEVEL, **THE_SAME}), SETTINGS, NOW).move
     assert found.helped is helped
 
 
@@ -184,6 +200,12 @@ def test_one_that_came_back_to_its_source_has_failed_however_the_scores_are() ->
     move: MoveState = settling(since=180, node="hot")
     found = advance(move, facts({**LEVEL, **FASTER}), SETTINGS, NOW).move
     assert (found.phase, found.reason, found.helped) == (MovePhase.FAILED, MoveReason.RETURNED_TO_SOURCE, False)
+
+
+def test_the_message_tells_that_no_batch_was_processed_since() -> None:
+    told = judge(360, facts(LEVEL)).move
+    assert told.reason is MoveReason.NOT_JUDGED
+    assert told.message.startswith("the application was measured on one side of the move alone; the gap went from 60.0")
 
 
 def test_the_message_tells_the_measurements_next_to_the_prediction() -> None:

@@ -1,0 +1,52 @@
+"""Gauges of streaming queries as Spark 4.3 exports them, asked of a real Prometheus (2.42)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.prometheus import Endpoint, Preset, Prometheus, Series, queries
+from tests.spark.filled_prometheus import holding
+
+pytestmark = pytest.mark.cluster
+
+BEGUN, SCRAPE_SECONDS, WINDOW_SECONDS = 1_790_000_000, 5, 60.0
+DRIVER = 'application_id="spark-1",namespace="analytics",pod="spark-1-driver"'
+
+
+def lines(query: str, gauge: str, values: list[float]) -> list[str]:
+    name = f"metrics_orders_driver_spark_streaming_{query}_{gauge}_Value"
+    samples = (f"{name}{{{DRIVER}}} {value} {BEGUN + SCRAPE_SECONDS * at}" for at, value in enumerate(values))
+    return [f"# TYPE {name} gauge", *samples]
+
+
+def batches(folder: Path, gauges: dict[str, dict[str, list[float]]]) -> tuple[Series, ...]:
+    """Batch times at the time of the last sample. `gauges`: values by query and gauge."""
+    found = [
+        line for query, own in gauges.items() for name, values in own.items() for line in lines(query, name, values)
+    ]
+    text = queries(Preset.CADVISOR, {}).rendered(WINDOW_SECONDS)["batchMilliseconds"]
+    with holding((f"{line}\n" for line in (*found, "# EOF")), folder) as filled:
+        return Prometheus(Endpoint(filled.url)).query(text, at=BEGUN + SCRAPE_SECONDS * 11.0).series
+
+
+def test_a_batch_time_counts_only_while_records_were_processed(tmp_path: Path) -> None:
+    """Batches take 5.8 s; ten seconds later an empty trigger leaves 8 ms. Another query has been idle throughout."""
+    busy, idle = [1.0] * 6 + [0.0] * 6, [0.0] * 12
+    (series,) = batches(
+        tmp_path,
+        {
+            "clicks": {
+                "latency": [5800.0 if each else 8.0 for each in busy],
+                "processingRate_total": [345.0 * each for each in busy],
+            },
+            "views": {"latency": [35.0] * 12, "processingRate_total": idle},
+        },
+    )
+    assert set(series.values) == {5800.0}
+    assert series.labels["application_id"] == "spark-1"
+
+
+def test_a_query_without_input_has_no_batch_time(tmp_path: Path) -> None:
+    assert batches(tmp_path, {"clicks": {"latency": [8.0] * 12, "processingRate_total": [0.0] * 12}}) == ()
