@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ballast.api.crd import KINDS
 from tests.charts import readme
 from tests.charts.rendering import CHART, JSON, NAMESPACE, Manifests, Renderer
 from tests.testbed.errors import TestbedError
@@ -145,8 +146,29 @@ def test_traffic_out_is_limited_to_what_the_operator_asks(render: Renderer) -> N
 
 
 @pytest.mark.parametrize(
+    ("chosen", "open_ports"),
+    [
+        ({"apiServerPorts": [], "prometheusPorts": []}, [{53}]),
+        ({"prometheusPorts": []}, [{53}, {443, 6443}]),
+        ({"apiServerPorts": []}, [{53}, {9090}]),
+    ],
+    ids=str,
+)
+def test_a_list_without_ports_opens_none(chosen: JSON, open_ports: list[set[int]], render: Renderer) -> None:
+    policy = render({"networkPolicy": {"egress": {"enabled": True, **chosen}}}).named("NetworkPolicy", "ballast-egress")
+    assert [{port["port"] for port in rule["ports"]} for rule in policy["spec"]["egress"]] == open_ports
+
+
+@pytest.mark.parametrize("crds", [{"install": False, "keep": False}, {"install": True, "keep": True}, {}], ids=str)
+def test_values_of_a_chart_that_kept_its_definitions_are_let_through(crds: JSON, render: Renderer) -> None:
+    assert render({"crds": crds}).deployment
+
+
+@pytest.mark.parametrize(
     ("values", "words"),
     [
+        ({"crds": {"keep": False}}, "kubectl annotate crd .* helm.sh/resource-policy=keep"),
+        ({"crds": {"install": True, "keep": False}}, "with every policy, topology and move"),
         ({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}, "env: the name A is there twice"),
         ({"extraVolumes": [{"name": "tmp", "emptyDir": {}}]}, "extraVolumes: the name tmp is there twice"),
         ({"extraVolumeMounts": [{"name": "a", "mountPath": "/tmp"}]}, "extraVolumeMounts: the mountPath /tmp"),
@@ -183,6 +205,12 @@ def test_a_misspelt_key_is_refused_at_each_level(render: Renderer) -> None:
     complaints = str(refused.value)
     for path in sections(SCHEMA):
         assert f"at '{'/' * bool(path)}{'/'.join(path)}': additional properties 'misspelt' not allowed" in complaints
+
+
+def test_the_remedy_for_definitions_that_an_upgrade_would_delete_names_all_of_them(render: Renderer) -> None:
+    with pytest.raises(TestbedError) as refused:
+        render({"crds": {"keep": False}})
+    assert all(kind.crd_name in str(refused.value) for kind in KINDS)
 
 
 def test_an_umbrella_chart_and_anchors_of_yaml_are_let_through(render: Renderer) -> None:

@@ -22,6 +22,10 @@
 {{- include "ballast.unique" (dict "what" "extraContainers" "key" "name" "items" $containers) -}}
 {{- $secrets := .Values.imagePullSecrets | default list -}}
 {{- include "ballast.unique" (dict "what" "imagePullSecrets" "key" "name" "items" $secrets) -}}
+{{- $crds := .Values.crds | default dict -}}
+{{- if and (eq (toString $crds.keep) "false") (ne (toString $crds.install) "false") -}}
+{{- fail (printf "crds.keep is false: an earlier chart made the CRDs so that this upgrade would delete them, with every policy, topology and move. Run `kubectl annotate crd balancingpolicies.ballast.dev executormoves.ballast.dev gateswitches.ballast.dev sparktopologies.ballast.dev helm.sh/resource-policy=keep`, then upgrade with crds.keep=true") -}}
+{{- end -}}
 {{- if eq (int .Values.health.port) (int .Values.metrics.port) -}}
 {{- fail (printf "health.port and metrics.port are both %d: set them to different ports" (int .Values.health.port)) -}}
 {{- end -}}
