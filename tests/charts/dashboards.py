@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ballast.model import FAULTS
 from tests.charts.rendering import CHART
 
 FOLDER = CHART / "files" / "dashboards"
 _WIDTH, _HEIGHT, _COLUMNS = 8, 8, 24
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _POLICY = 'policy=~"$policy"'
+FAULTY = "|".join(sorted(FAULTS))
+"""Causes of `ballast_unplaced_executors` that a user should see to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ TOPOLOGY = Dashboard(
         ),
         Panel(
             "Executors that are not placed", "none",
-            {"{{cause}}": f"sum by (cause) (ballast_unplaced_executors{{{_POLICY}}})"},
+            {"{{cause}}": f'sum by (cause) (ballast_unplaced_executors{{{_POLICY},cause=~"{FAULTY}"}})'},
+            "Without causes that end by themselves or need nothing to be done.",
         ),
     ),
 )  # fmt: skip

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.charts.dashboards import DASHBOARDS, FOLDER
+from ballast.model import FAULTS, Cause
+from tests.charts.dashboards import DASHBOARDS, FAULTY, FOLDER
 from tests.charts.rendering import CHART, JSON, Renderer
+from tests.charts.schemas import Kubeconform
 from tests.metrics_page import metrics
 
 RULES = CHART / "files" / "alerts.yaml"
@@ -24,10 +26,17 @@ RUNBOOKS = CHART.parents[1] / "docs" / "alerts.md"
 LABELS = 'namespace="ballast-system",job="ballast",pod="ballast-0"'
 """That a monitor attaches."""
 FAST = 'policy="streaming"'
+RARE = 'policy="nightly"'
+"""Its interval is an hour."""
 
 
 def series(name: str, values: str, labels: str = "") -> dict[str, str]:
     return {"series": f"{name}{{{LABELS}{',' if labels else ''}{labels}}}", "values": values}
+
+
+def hourly(name: str, labels: str) -> list[dict[str, str]]:
+    """A time that is renewed each hour."""
+    return [series(name, " ".join(f"{hour * 3600}x59" for hour in range(9)), labels)]
 
 
 HEALTHY = [
@@ -35,18 +44,23 @@ HEALTHY = [
     series("ballast_leading", "1x500"),
     series("ballast_passes_total", "0x500", f'{FAST},result="error"'),
     series("ballast_last_pass_timestamp_seconds", "0+60x500", FAST),
+    series("ballast_policy_interval_seconds", "60x500", FAST),
+    *hourly("ballast_last_pass_timestamp_seconds", RARE),
+    series("ballast_policy_interval_seconds", "3600x500", RARE),
     series("ballast_watch_age_seconds", "30x500", 'resource="pods"'),
     series("ballast_api_requests_total", "0+600x500", 'verb="get",resource="pods",code="200"'),
     series("ballast_gate_switched_off", "0x500"),
-    series("ballast_gate_hold_seconds_count", "0+10x500", FAST),
-    series("ballast_gate_hold_seconds_bucket", "0+10x500", f'{FAST},le="15.0"'),
-    series("ballast_unplaced_executors", "0x500", f'{FAST},cause="PoolFull"'),
-    series("ballast_prometheus_errors_total", "0x500", f'{FAST},reason="Unreachable"'),
+    series("ballast_gated_too_long_timestamp_seconds", "0x500"),
+    *(
+        series("ballast_unplaced_executors", f"{int(each not in FAULTS)}x500", f'{FAST},cause="{each}"')
+        for each in Cause
+    ),
+    series("ballast_metrics_unusable", "0x500", f'{FAST},reason="Unreachable"'),
     series("ballast_moves_total", "0x500", f'{FAST},phase="Failed"'),
     series("ballast_paused_topologies", "0x500", FAST),
     series("ballast_policy_stopped", "0x500", FAST),
 ]
-"""One value a minute."""
+"""One value a minute. Executors have every cause for which nobody need do anything."""
 OF_POLICY = {"namespace": "ballast-system", "job": "ballast", "policy": "streaming"}
 OF_OPERATOR = {"namespace": "ballast-system", "job": "ballast"}
 
@@ -64,14 +78,15 @@ FIRING: dict[str, tuple[list[dict[str, str]], int, Mapping[str, str]]] = {
     ),
     "BallastSwitchedOff": ([series("ballast_gate_switched_off", "1x500")], 60, OF_OPERATOR),
     "BallastGatedTooLong": (
-        [series("ballast_gate_hold_seconds_bucket", "0+9x500", f'{FAST},le="15.0"')], 60, OF_POLICY,
+        # Seen once, at 50 minutes, and by no scrape while the executor was gated.
+        [series("ballast_gated_too_long_timestamp_seconds", "0x49 3000x500")], 60, OF_OPERATOR,
     ),
     "BallastNotPlaced": (
-        [series("ballast_unplaced_executors", "_x30 1x500", f'{FAST},cause="ForeignGate"')],
-        90, {**OF_POLICY, "cause": "ForeignGate"},
+        [series("ballast_unplaced_executors", "_x30 1x500", f'{FAST},cause="NoRoom"')],
+        90, {**OF_POLICY, "cause": "NoRoom"},
     ),
     "BallastMetricsUnusable": (
-        [series("ballast_prometheus_errors_total", "0+1x500", f'{FAST},reason="Unreachable"')],
+        [series("ballast_metrics_unusable", "1x500", f'{FAST},reason="Unreachable"')],
         60, {**OF_POLICY, "reason": "Unreachable"},
     ),
     "BallastMovesFail": ([series("ballast_moves_total", "0x20 5x500", f'{FAST},phase="Failed"')], 60, OF_POLICY),
@@ -122,6 +137,35 @@ def test_an_alert_that_does_not_fire_when_expected_is_noticed(tmp_path: Path) ->
     assert ended.returncode != 0
 
 
+def test_executors_that_were_gated_too_long_are_no_alert_for_good(tmp_path: Path) -> None:
+    once = [series("ballast_gated_too_long_timestamp_seconds", "0x49 3000x500")]
+    ended = promtool(tmp_path, [case("BallastGatedTooLong", once, 80, [])])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_an_interval_of_an_hour_has_an_alert_when_three_passes_are_missing(tmp_path: Path) -> None:
+    never = [series("ballast_last_pass_timestamp_seconds", "0x500", RARE)]
+    labels = {**OF_POLICY, "policy": "nightly"}
+    late = case("BallastPassesStale", never, 185, [expected("BallastPassesStale", labels)])
+    ended = promtool(tmp_path, [late, case("BallastPassesStale", never, 175, [])])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_executors_that_are_not_placed_are_an_alert_by_each_cause_to_see_to_and_by_no_other(tmp_path: Path) -> None:
+    def alerts(cause: Cause) -> list[JSON]:
+        return [expected("BallastNotPlaced", {**OF_POLICY, "cause": cause.value})] if cause in FAULTS else []
+
+    quiet = [series("ballast_unplaced_executors", "0x500", f'{FAST},cause="{each}"') for each in Cause]
+
+    def alone(cause: Cause) -> list[dict[str, str]]:
+        one = series("ballast_unplaced_executors", "1x500", f'{FAST},cause="{cause}"')
+        return [one, *(each for each in quiet if each["series"] != one["series"])]
+
+    ended = promtool(tmp_path, [case("BallastNotPlaced", alone(cause), 90, alerts(cause)) for cause in Cause])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f'cause=~"{FAULTY}"' in ALERTS["BallastNotPlaced"]["expr"]
+
+
 def test_each_alert_has_a_runbook() -> None:
     headings = re.findall(r"^## (\w+)$", RUNBOOKS.read_text(), re.MULTILINE)
     assert headings == list(ALERTS)
@@ -139,6 +183,17 @@ def test_the_rules_of_the_chart_are_those_of_the_file(render: Renderer) -> None:
         assert rule["labels"] == {**ALERTS[name]["labels"], "team": "data"}
         assert rule["annotations"]["summary"] == ALERTS[name]["annotations"]["summary"]
         assert rule["annotations"]["runbook_url"] == f"https://example.com/alerts#{name.lower()}"
+
+
+def test_a_group_of_which_all_alerts_are_left_out_is_left_out(render: Renderer, kubeconform: Kubeconform) -> None:
+    groups = {
+        group["name"]: [r["alert"] for r in group["rules"]] for group in yaml.safe_load(RULES.read_text())["groups"]
+    }
+    moves = groups.pop("ballast.moves")
+    (made,) = render({"prometheusRule": {"enabled": True, "disabled": moves}}).of("PrometheusRule")
+    assert [group["name"] for group in made["spec"]["groups"]] == [*groups]
+    assert kubeconform.complaints(made) == ""
+    assert render({"prometheusRule": {"enabled": True, "disabled": [*ALERTS]}}).of("PrometheusRule") == []
 
 
 def test_alerts_are_left_out_by_names_that_exist() -> None:

@@ -199,7 +199,7 @@ class Actuator:
                 self._telemetry.decisions.labels(context.name, kind).inc()
                 held_since = since.get(order.uid)
                 if held_since is not None:
-                    self._telemetry.gate_hold.labels(context.name).observe(max(0.0, now - held_since))
+                    self._telemetry.count_hold(context.name, max(0.0, now - held_since), now=now)
 
     def delete_stranded(self, context: Context, plan: Plan) -> bool:
         """Delete pods whose place can't run them, so that Spark creates others. Returns whether all had their turn."""

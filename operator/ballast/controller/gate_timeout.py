@@ -55,6 +55,11 @@ class Overdue:
     failed: int = 0
     by_policy: Mapping[str, Mapping[str, Reason]] = field(default_factory=dict)
     """Of each policy, why executors went without a plan, by uid: GateTimeout, or why no zone could take them."""
+    holds: tuple[tuple[str, float], ...] = ()
+    """The policy of each executor that was released (empty: of none), and for how many seconds our gate alone held it.
+    """
+    longest_gated_seconds: float = 0.0
+    """The same of the one that is still gated, because its release was refused or not answered."""
 
     def __bool__(self) -> bool:
         return bool(self.placed or self.bare or self.failed)
@@ -136,9 +141,16 @@ class GateTimeout:
             done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
         policies = {uid: place.policy for uid, place in placed.items()}
         _log(done, policies)
+        held_seconds = self._held_seconds(pods)
         if replace:
             self._replace_refused(pods, {each.order.uid: each.outcome for each in done})
-        return _summary(done, policies)
+        return _summary(done, policies, held_seconds)
+
+    def _held_seconds(self, pods: Sequence[Pod]) -> dict[str, float]:
+        """How long our gate alone has held executors, by uid. Pods that are no executors are not made to wait."""
+        now = self._clock()
+        since = {pod.uid: self._gates.alone_since.get(pod.uid) for pod in pods if pod.executor is not None}
+        return {uid: max(0.0, now - at) for uid, at in since.items() if at is not None}
 
     def _replace_refused(self, pods: Sequence[Pod], outcomes: Mapping[str, actions.ReleaseOutcome]) -> None:
         """Gate no more executors where releases are refused, and delete those that wait, so that Spark creates others.
@@ -186,8 +198,8 @@ def _log(done: Iterable[logs.Outcome], policies: Mapping[str, str]) -> None:
         logs.note_releases(policy, outcomes)
 
 
-def _summary(done: Sequence[logs.Outcome], policies: Mapping[str, str]) -> Overdue:
-    """`policies`: by uid, of the executors that have a place."""
+def _summary(done: Sequence[logs.Outcome], policies: Mapping[str, str], held_seconds: Mapping[str, float]) -> Overdue:
+    """`policies`: by uid, of the executors that have a place. `held_seconds`: by uid, of executors."""
     released = [each.order.placement for each in done if _by_us(each.outcome)]
     failed = sum(isinstance(each.outcome, actions.Refused | actions.Changed) for each in done)
     near = sum(any(placement.location) for placement in released)
@@ -196,11 +208,18 @@ def _summary(done: Sequence[logs.Outcome], policies: Mapping[str, str]) -> Overd
         policy = policies.get(each.uid)
         if policy is not None and each.reason is not None:
             reasons[policy][each.uid] = each.reason
-    return Overdue(near, len(released) - near, failed, reasons)
+    holds = tuple((policies.get(each.uid, ""), held_seconds[each.uid]) for each in released if each.uid in held_seconds)
+    # Those of another replica, or that are gone, are gated no longer, although this replica may not have heard of it.
+    still = (held_seconds.get(each.order.uid, 0.0) for each in done if _is_gated(each.outcome))
+    return Overdue(near, len(released) - near, failed, reasons, holds, max(still, default=0.0))
 
 
 def _by_us(outcome: actions.ReleaseOutcome) -> bool:
     return isinstance(outcome, actions.Released) and not outcome.already
+
+
+def _is_gated(outcome: actions.ReleaseOutcome) -> bool:
+    return not isinstance(outcome, actions.Released | actions.Vanished)
 
 
 class Fallback:

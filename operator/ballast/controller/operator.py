@@ -295,6 +295,7 @@ class Operator:
             except Exception:  # noqa: BLE001 -- it is logged, and the next second tries again
                 _LOG.exception("overdue gates were not released")
             else:
+                self._measure(overdue)
                 for policy, reasons in overdue.by_policy.items():
                     self._released.add(reasons)
                     self._telemetry.count_unplaced(policy, sorted(set(reasons.values())))
@@ -305,6 +306,12 @@ class Operator:
                     )  # fmt: skip
             self._telemetry.keep_watches(self._state.ages(), self._state.restarts())
             await pause(stop, _GATES_EVERY_SECONDS)
+
+    def _measure(self, overdue: Overdue) -> None:
+        now = self._clock()
+        for policy, seconds in overdue.holds:
+            self._telemetry.count_hold(policy, seconds, now=now)
+        self._telemetry.note_gated(overdue.longest_gated_seconds, now=now)
 
     def _release_gated(self) -> Overdue:
         """Release what is overdue; all, and gate nothing more, once the operator's own namespace is being deleted.

@@ -428,12 +428,14 @@ class Reconciler:
     def _measure(self, name: str, context: Context, decided: Plan, *, full: bool) -> None:
         telemetry = self._parts.telemetry
         telemetry.last_pass.labels(name).set(self._clock())
+        telemetry.interval.labels(name).set(context.policy.interval_seconds)
         telemetry.passes.labels(name, "ok").inc()
         for reason, count in Counter(refusal.reason.value for refusal in decided.refusals).items():
             telemetry.refusals.labels(name, reason).inc(count if full else 0)
         for cause, count in context.reading.dropped.items():
             telemetry.samples_dropped.labels(name, cause).inc(count if full else 0)
         telemetry.keep_age(name, context.snapshot.metrics.age_seconds)
+        telemetry.keep_health(name, context.reading.health)
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)
         telemetry.keep_unplaced(name, decided.unplaced)

@@ -16,6 +16,7 @@ from ballast.model import (
     ConditionReason,
     Executor,
     LocalityView,
+    MetricsHealth,
     Move,
     MovePhase,
     NodeView,
@@ -37,6 +38,8 @@ UNUSABLE = (
 )
 """Why no pass can use a reading of Prometheus."""
 _HOLD_BUCKETS = (0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0)
+_PROMISED_SECONDS = 15.0
+"""For which our gate may hold an executor: the longest gate timeout, and 5 s."""
 
 
 class _Place(NamedTuple):
@@ -63,6 +66,9 @@ class Telemetry:
         self.last_pass = Gauge(
             "ballast_last_pass_timestamp_seconds", "When the last pass ended well", ["policy"], registry=registry
         )
+        self.interval = Gauge(
+            "ballast_policy_interval_seconds", "`spec.interval` of the policy", ["policy"], registry=registry
+        )
         self.decisions = Counter(
             "ballast_decisions", "Placements and moves decided", ["policy", "kind"], registry=registry
         )
@@ -81,6 +87,11 @@ class Telemetry:
             "ballast_gate_hold_seconds", "How long executors were gated", ["policy"], registry=registry,
             buckets=_HOLD_BUCKETS,
         )  # fmt: skip
+        self.gated_too_long_at = Gauge(
+            "ballast_gated_too_long_timestamp_seconds",
+            "When this replica last found an executor that Ballast's gate alone had held for more than 15 s; 0: never",
+            registry=registry,
+        )
         self.gated = Gauge(
             "ballast_gated_executors", "Executors that the last pass left gated", ["policy"], registry=registry
         )
@@ -157,6 +168,10 @@ class Telemetry:
             "ballast_prometheus_errors", "Readings of Prometheus that no pass can use, by reason",
             ["policy", "reason"], registry=registry,
         )  # fmt: skip
+        self.unusable = Gauge(
+            "ballast_metrics_unusable", "1 while no pass can use the newest reading of Prometheus, by reason",
+            ["policy", "reason"], registry=registry,
+        )  # fmt: skip
         self.clock_behind = Gauge(
             "ballast_clock_behind_seconds",
             "By how much this machine's clock is behind the API server's, where it is corrected; negative: ahead",
@@ -191,7 +206,8 @@ class Telemetry:
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
             self.node_hits, self.imbalance, self.metrics_at, self.samples_dropped, self.gated, self.unplaced_sets,
             self.unknown_topology, self.unplaced, self.cross_zone_ratio, self.cross_rack_ratio, self.cross_zone_bytes,
-            self.open_moves, self.budget_left, self.paused, self.stopped, self.unusable_readings,
+            self.open_moves, self.budget_left, self.paused, self.stopped, self.unusable_readings, self.unusable,
+            self.interval,
         )  # fmt: skip
 
     def count_request(self, action: Action, status: int) -> None:
@@ -207,8 +223,19 @@ class Telemetry:
         for cause in causes:
             self.unplaced_sets.labels(policy, cause).inc()
 
+    def count_hold(self, policy: str, seconds: float, *, now: float) -> None:
+        """An executor was released, which our gate alone had held for so long. `policy`: empty if there is none."""
+        self.gate_hold.labels(policy).observe(seconds)
+        self.note_gated(seconds, now=now)
+
+    def note_gated(self, seconds: float, *, now: float) -> None:
+        """Our gate alone has held an executor for so long. A time is kept, since no scrape may see a short breach."""
+        if seconds > _PROMISED_SECONDS:
+            self.gated_too_long_at.set(now)
+
     def introduce(self, policy: str) -> None:
         """Start a policy's counters at zero, so that rates are right from the first event on."""
+        self.gate_hold.labels(policy)
         for reason in Reason:
             self.refusals.labels(policy, reason.value)
         for phase in MovePhase:
@@ -294,6 +321,11 @@ class Telemetry:
             self.metrics_age.remove(policy)
         else:
             self.metrics_age.labels(policy).set(age_seconds)
+
+    def keep_health(self, policy: str, health: MetricsHealth) -> None:
+        """Whether passes can use the newest reading of Prometheus."""
+        for unusable in UNUSABLE:
+            self.unusable.labels(policy, unusable.value).set(health.reason is unusable)
 
     def keep_executors(self, policy: str, executors: Sequence[Executor]) -> None:
         """Where they are; of those that are nowhere, and not any more, there are no series.

@@ -78,6 +78,29 @@ def test_a_set_that_nothing_released_in_time_goes_to_one_zone_that_holds_all_of_
     assert zones(script) == [["b"]] * 4
 
 
+def test_each_hold_that_ends_is_returned_with_the_policy_that_placed_the_executor(script: ApiServer) -> None:
+    script.lists["pods"] += [
+        executor(7, application="lone", namespace="lone", gates=[GATE]),
+        executor(8, gates=[GATE], labels={"spark-role": "driver"}),
+    ]
+    found = gates(script, now=CREATED_AT + 16.0).run()
+    assert sorted(found.holds) == [("", 16.0), *[("streaming", 16.0)] * 4]
+    assert found.longest_gated_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [(Answer(503, {"message": "busy"}), 16.0), (Answer(404, {"message": "it is gone"}), 0.0)],
+    ids=["refused", "gone"],
+)
+def test_executors_that_are_still_gated_count_and_those_that_are_gone_do_not(
+    script: ApiServer, answer: Answer, seconds: float
+) -> None:
+    script.refusals["PATCH "] = answer
+    found = gates(script, now=CREATED_AT + 16.0).run()
+    assert (found.holds, found.longest_gated_seconds) == ((), seconds)
+
+
 def test_when_no_place_can_be_worked_out_the_executors_are_released_as_they_are(
     script: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -264,7 +264,8 @@ async def test_a_replica_that_goes_on_leading_says_so_once_and_forgets_nothing(
 async def test_executors_that_only_the_gate_timeout_released_are_told_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    late = Overdue(2, 1, 1, {"streaming": {"u1": Reason.GATE_TIMEOUT, "u2": Reason.GATE_TIMEOUT, "u3": Reason.NO_ROOM}})
+    reasons = {"streaming": {"u1": Reason.GATE_TIMEOUT, "u2": Reason.GATE_TIMEOUT, "u3": Reason.NO_ROOM}}
+    late = Overdue(2, 1, 1, reasons, holds=(("streaming", 12.0), ("", 14.0)), longest_gated_seconds=16.0)
     stop, outcomes = asyncio.Event(), [Overdue(), late]
 
     def run() -> Overdue:
@@ -284,6 +285,12 @@ async def test_executors_that_only_the_gate_timeout_released_are_told_and_counte
             cause: registry.get_sample_value("ballast_unplaced_sets_total", {"policy": "streaming", "cause": cause})
             for cause in ("GateTimeout", "NoRoom")
         }
+        held = [
+            registry.get_sample_value("ballast_gate_hold_seconds_sum", {"policy": policy})
+            for policy in ("streaming", "")
+        ]
+        assert held == [12.0, 14.0]
+        assert registry.get_sample_value("ballast_gated_too_long_timestamp_seconds")
     assert [record.message for record in caplog.records] == [
         "gate timeout: 2 executors released with a zone, 1 without a place, 1 still gated"
     ]

@@ -922,9 +922,9 @@ def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads")]
-    late, clock = Prompt(), Time(NOW)
+    late, clock, telemetry = Prompt(), Time(NOW), Telemetry(CollectorRegistry())
     late.answers.clear()
-    with operating(script, tmp_path, metrics=late, clock=clock, monotonic=late.time) as reconciler:
+    with operating(script, tmp_path, metrics=late, telemetry=telemetry, clock=clock, monotonic=late.time) as reconciler:
         try:
             reconciler.run()
         finally:
@@ -932,6 +932,8 @@ def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
         clock.now = NOW + 600.0
         reconciler.run()
     assert verdicts(script) == [("False", "NoAnswerYet"), ("False", "NoNodeMetrics")]
+    labels = {"policy": "ads", "reason": "NoNodeMetrics"}
+    assert telemetry.registry.get_sample_value("ballast_metrics_unusable", labels) == 1.0
 
 
 def verdicts(script: ApiServer) -> list[tuple[str, str]]:
@@ -957,6 +959,7 @@ def test_samples_that_are_not_used_are_counted_by_full_passes(
     with operating(script, tmp_path, metrics=_Forged(), telemetry=telemetry) as reconciler:
         reconciler.run()
         reconciler.run()
+    assert telemetry.registry.get_sample_value("ballast_policy_interval_seconds", {"policy": "ads"}) == 1800.0
     counts = {
         cause: telemetry.registry.get_sample_value("ballast_samples_dropped_total", {"policy": "ads", "cause": cause})
         for cause in ("Foreign", "OutOfRange", "Malformed")

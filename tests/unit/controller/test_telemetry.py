@@ -6,9 +6,9 @@ import pytest
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
-from ballast.controller.telemetry import Telemetry
+from ballast.controller.telemetry import UNUSABLE, Telemetry
 from ballast.kube.client import Action
-from ballast.model import Cause, LocalityView, MovePhase, NodeView, Phase, Unplaced
+from ballast.model import Cause, ConditionReason, LocalityView, MetricsHealth, MovePhase, NodeView, Phase, Unplaced
 from tests.builders import a_move, an_executor
 from tests.metrics_page import FILE, metrics, rendered
 
@@ -32,6 +32,8 @@ def test_a_policy_that_is_gone_leaves_no_series() -> None:
         telemetry.keep_executors(name, [an_executor("clicks-exec-1", node="a")])
         telemetry.keep_localities(name, [travels("a/clicks", cross_zone=0.5)])
         telemetry.keep_moves(name, [], {"0": 1})
+        telemetry.keep_health(name, MetricsHealth())
+        telemetry.interval.labels(name).set(60.0)
     assert policies(telemetry) == {"streaming", "batch"}
     telemetry.forget("batch")
     assert policies(telemetry) == {"streaming"}
@@ -129,6 +131,36 @@ def test_histograms_tell_what_is_promised_from_what_is_not(name: str, one: float
         histogram.labels("streaming").observe(seconds)
     samples = [sample for metric in histogram.collect() for sample in metric.samples if "le" in sample.labels]
     assert {0.0, 1.0, 2.0} == {sample.value for sample in samples}
+
+
+@pytest.mark.parametrize(("seconds", "noted"), [(15.0, 0.0), (15.1, 100.0)])
+def test_the_time_of_a_hold_that_was_too_long_is_kept(seconds: float, noted: float) -> None:
+    name = "ballast_gated_too_long_timestamp_seconds"
+    released, still_gated = Telemetry(CollectorRegistry()), Telemetry(CollectorRegistry())
+    released.count_hold("streaming", seconds, now=100.0)
+    released.count_hold("streaming", 1.0, now=200.0)
+    still_gated.note_gated(seconds, now=100.0)
+    assert [each.registry.get_sample_value(name) for each in (released, still_gated)] == [noted, noted]
+    assert value(released, "ballast_gate_hold_seconds_count") == 2.0
+
+
+def test_holds_are_counted_from_zero_on() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    telemetry.introduce("streaming")
+    assert value(telemetry, "ballast_gate_hold_seconds_count") == 0.0
+
+
+def test_a_reading_that_no_pass_can_use_is_shown_until_one_can_be_used() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+
+    def reasons() -> set[ConditionReason]:
+        return {each for each in UNUSABLE if value(telemetry, "ballast_metrics_unusable", reason=each) == 1.0}
+
+    telemetry.keep_health("streaming", MetricsHealth(reason=ConditionReason.UNREACHABLE))
+    assert reasons() == {ConditionReason.UNREACHABLE}
+    telemetry.keep_health("streaming", MetricsHealth(available=True, reason=ConditionReason.AVAILABLE))
+    assert reasons() == set()
+    assert value(telemetry, "ballast_metrics_unusable", reason="Unreachable") == 0.0
 
 
 def test_every_metric_is_on_the_operators_own_page() -> None:
