@@ -101,6 +101,8 @@ class Workload(StrEnum):
     STREAMING = "Streaming"
     BATCH = "Batch"
     INTERACTIVE = "Interactive"
+    REAL_TIME = "RealTime"
+    """A streaming query in Spark's real-time mode, which ends when it loses one executor."""
 
 
 class Shuffle(StrEnum):

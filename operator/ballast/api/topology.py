@@ -112,8 +112,9 @@ class Component(Model):
     this component. Where this is the only component that is not external, the label ballast.dev/topology is enough.
     """
     workload: Workload | None = None
-    """Streaming, Batch or Interactive. Only Streaming executors are moved to level nodes. Others are placed, and moved
-    off nodes that are about to go if `shuffle` allows it."""
+    """Streaming, RealTime, Batch or Interactive. Only Streaming executors are moved to level nodes. RealTime ones, of
+    queries with Spark's real-time trigger, are placed and never moved. Others are placed, and moved off nodes that are
+    about to go if `shuffle` allows it."""
     executors: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """How many executors to expect. The zone of the first one is chosen for so many; none waits for the others."""
     exchange: Rate | None = None

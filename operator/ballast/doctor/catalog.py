@@ -176,7 +176,14 @@ SUBMISSION: Mapping[str, Entry] = {
         Severity.INFO,
         "Executors of an unknown workload are placed and never moved.",
         "If it is a streaming application, set spark.kubernetes.executor.label.ballast.dev/workload=Streaming, or "
-        "workload: Streaming of its component in a SparkTopology.",
+        "workload: Streaming of its component in a SparkTopology. With the real-time trigger it is RealTime.",
+    ),
+    "RealTimeMoved": Entry(
+        Severity.WARNING,
+        "A query with the real-time trigger (Spark 4.1 and newer) needs a task slot for each task at all times. It "
+        "ends (CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT) when it loses one executor, also by decommissioning.",
+        "Set spark.kubernetes.executor.label.ballast.dev/workload=RealTime, or workload: RealTime of its component in "
+        "a SparkTopology. Such executors are placed, and never moved.",
     ),
     "StateMetricsOff": Entry(
         Severity.WARNING,

@@ -9,6 +9,7 @@ from ballast.doctor import shuffle_service
 from ballast.doctor.catalog import Finding, found
 from ballast.doctor.spark_version import default_of, exists
 from ballast.doctor.submission import EXECUTOR_LABEL, Submission, UnreadError
+from ballast.enums import Workload
 
 WORKLOAD_LABEL = "ballast.dev/workload"
 TOPOLOGY_LABEL = "ballast.dev/topology"
@@ -17,6 +18,7 @@ GRACE = "spark.kubernetes.executor.terminationGracePeriodSeconds"
 _SHORTEST_EXIT_SECONDS = 5.0
 """A decommissioned executor was measured to exit after 3.3 s."""
 _STREAMING = "Streaming"
+_REAL_TIME_MODE = "spark.sql.streaming.realTimeMode."
 _METRICS = "spark.metrics.conf"
 _SERVLET = "sink.prometheusServlet"
 _SERVLET_CLASS = "org.apache.spark.metrics.sink.PrometheusServlet"
@@ -123,6 +125,15 @@ def _workload(app: Submission) -> Iterator[Finding]:
     if workload == "" and not app.hides:
         what = f"Its executors have neither the label {WORKLOAD_LABEL} nor {TOPOLOGY_LABEL}."
         yield found("WorkloadUnknown", app.source, what)
+
+
+def _real_time(app: Submission) -> Iterator[Finding]:
+    """The trigger itself is in the application's code; its settings have no effect on others."""
+    key = next((each for each in sorted({*app.conf, *app.unread}) if each.startswith(_REAL_TIME_MODE)), None)
+    if key is None or workload_of(app) in (None, Workload.REAL_TIME):
+        return
+    settings = {f"{EXECUTOR_LABEL}{WORKLOAD_LABEL}": str(Workload.REAL_TIME)}
+    yield found("RealTimeMoved", app.source, f"{key} is set, and its workload is not RealTime.", settings=settings)
 
 
 def _metrics(app: Submission) -> Iterator[Finding]:
@@ -248,6 +259,7 @@ _RULES: Sequence[Callable[[Submission], Iterator[Finding]]] = (
     _without_effect,
     _shuffle_service,
     _workload,
+    _real_time,
     _metrics,
     _metric_names,
     _python_memory,

@@ -93,6 +93,10 @@ def _workload(case: Case, moves: MovesPolicy) -> Objection | None:
             "its component declares no workload; set components[].workload, or without a SparkTopology the executors' "
             "label ballast.dev/workload"
         )
+    if workload is Workload.REAL_TIME:
+        return Reason.UNSUITED_WORKLOAD, (
+            "a RealTime executor is placed and never moved: a query in real-time mode ends when it loses one executor"
+        )
     if workload is not Workload.STREAMING:
         return Reason.UNSUITED_WORKLOAD, f"a {workload} executor is placed but not moved in mid-stage"
     return None
@@ -101,7 +105,7 @@ def _workload(case: Case, moves: MovesPolicy) -> Objection | None:
 def _shuffle(case: Case, moves: MovesPolicy) -> Objection | None:
     component = case.topology.component(case.executor.component) if case.topology else None
     workload = component.workload if component else None
-    if component is None or workload is None:
+    if component is None or workload is None or workload is Workload.REAL_TIME:
         return _workload(case, moves)
     if workload is Workload.STREAMING or component.shuffle in (Shuffle.MIGRATED, Shuffle.REMOTE):
         return None

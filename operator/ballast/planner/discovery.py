@@ -168,7 +168,8 @@ def _notes(name: str, group: Sequence[Application], ends: Sequence[End], seen: S
     for each in group:
         own, query, flow = each.component_name, seen.queries.get(each.id), seen.flow(each)
         if not _streams_records(each, seen):
-            yield f"{own}: nothing tells its workload: set Streaming, Batch or Interactive; only Streaming moves."
+            words = "set Streaming, RealTime, Batch or Interactive; only Streaming moves"
+            yield f"{own}: nothing tells its workload: {words}."
         if query is None:
             yield f"{own}: nothing tells what it reads and writes: give --progress {each.name}=FILE."
         elif query.topics and KAFKA not in {end.name for end in ends}:

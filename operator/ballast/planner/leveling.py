@@ -385,7 +385,7 @@ def changing_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[
         (topology.key, component.name)
         for topology in snapshot.topologies
         for component in topology.components
-        if component.workload is Workload.STREAMING
+        if component.workload in (Workload.STREAMING, Workload.REAL_TIME)
     }
     settled_seconds = max(policy.moves.min_executor_age_seconds, policy.window_seconds)
     begun = {

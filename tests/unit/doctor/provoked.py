@@ -45,6 +45,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
         "spark.kubernetes.executor.label.ballast.dev/topology": "",
         "spark.kubernetes.executor.label.ballast.dev/workload": "",
     },
+    "RealTimeMoved": {"spark.sql.streaming.realTimeMode.minBatchDuration": "5m"},
     "StateMetricsOff": {"spark.sql.streaming.metricsEnabled": "false"},
     "MetricsNotExposed": {"spark.metrics.conf.*.sink.prometheusServlet.class": ""},
     "ExecutorMetricsOff": {"spark.ui.prometheus.enabled": "false"},

@@ -64,6 +64,7 @@ def test_an_executor_whose_load_is_not_known_stays() -> None:
         (None, Reason.UNKNOWN_WORKLOAD),
         (Workload.BATCH, Reason.UNSUITED_WORKLOAD),
         (Workload.INTERACTIVE, Reason.UNSUITED_WORKLOAD),
+        (Workload.REAL_TIME, Reason.UNSUITED_WORKLOAD),
     ],
 )
 def test_only_streaming_executors_move(workload: Workload | None, reason: Reason | None) -> None:

@@ -50,7 +50,12 @@ def test_an_application_without_labels_is_a_component_chosen_by_its_name() -> No
         "components": [{"name": "clicks", "selector": {"matchLabels": {"spark-app-name": "clicks"}}, "executors": 3}]
     }
     notes = "\n".join(only(Seen([app()])).notes)
-    for words in ("set Streaming, Batch or Interactive", "--progress clicks=FILE", "give --prometheus", "label it"):
+    for words in (
+        "set Streaming, RealTime, Batch or Interactive",
+        "--progress clicks=FILE",
+        "give --prometheus",
+        "label it",
+    ):
         assert words in notes
 
 

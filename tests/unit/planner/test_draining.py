@@ -357,6 +357,11 @@ BATCH: dict[str, Any] = {"name": "ingest", "workload": Workload.BATCH}
         pytest.param(Component(**BATCH, shuffle=Shuffle.MIGRATED), None, id="migrated"),
         pytest.param(Component(**BATCH, shuffle=Shuffle.REMOTE), None, id="held by a service"),
         pytest.param(Component("ingest"), Reason.UNKNOWN_WORKLOAD, id="no workload is declared"),
+        pytest.param(
+            Component("ingest", workload=Workload.REAL_TIME, shuffle=Shuffle.REMOTE),
+            Reason.UNSUITED_WORKLOAD,
+            id="a query in real-time mode (Spark 4.1) would end",
+        ),
     ],
 )
 def test_a_batch_executor_leaves_if_its_shuffle_files_survive(component: Component, reason: Reason | None) -> None:
