@@ -191,6 +191,12 @@ SUBMISSION: Mapping[str, Entry] = {
         "state is unknown, an executor is not moved.",
         "Set spark.sql.streaming.metricsEnabled=true.",
     ),
+    "RocksDbState": Entry(
+        Severity.INFO,
+        "Of RocksDB, Spark exports the memory and not the size of the state on disk: in Spark 4.3 21 MB of 413 MB. "
+        "Where that shows, the state is unknown, and an executor whose state is unknown is not moved.",
+        "Give its size by metrics.advanced.queries.stateBytes of the policy, or set moves.allowUnknownState there.",
+    ),
     "MetricsNotExposed": Entry(
         Severity.WARNING,
         "The driver exposes its metrics to Prometheus by this sink. Without it the size of the state is unknown, and "

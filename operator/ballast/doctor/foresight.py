@@ -19,6 +19,7 @@ _SHORTEST_EXIT_SECONDS = 5.0
 """A decommissioned executor was measured to exit after 3.3 s."""
 _STREAMING = "Streaming"
 _REAL_TIME_MODE = "spark.sql.streaming.realTimeMode."
+_STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _METRICS = "spark.metrics.conf"
 _SERVLET = "sink.prometheusServlet"
 _SERVLET_CLASS = "org.apache.spark.metrics.sink.PrometheusServlet"
@@ -145,6 +146,8 @@ def _metrics(app: Submission) -> Iterator[Finding]:
         yield found(
             "StateMetricsOff", app.source, f"{state} is {shown(app, state, 'false')}.", settings={state: "true"}
         )
+    if "RocksDB" in app.text(_STATE_STORE):
+        yield found("RocksDbState", app.source, f"{_STATE_STORE} is {app.text(_STATE_STORE)}.")
     if not _exposed(app):
         key = f"{_METRICS}.*.{_SERVLET}"
         what = f"{key}.class is {'not in what was read' if app.hides else 'unset'}."

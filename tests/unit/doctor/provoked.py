@@ -47,6 +47,11 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     },
     "RealTimeMoved": {"spark.sql.streaming.realTimeMode.minBatchDuration": "5m"},
     "StateMetricsOff": {"spark.sql.streaming.metricsEnabled": "false"},
+    "RocksDbState": {
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        )
+    },
     "MetricsNotExposed": {"spark.metrics.conf.*.sink.prometheusServlet.class": ""},
     "ExecutorMetricsOff": {"spark.ui.prometheus.enabled": "false"},
     "JmxMetricsUnread": {
@@ -73,6 +78,7 @@ REMEDY_ELSEWHERE = {
     "GracePeriodIgnored",
     "RemoteShuffle",
     "WorkloadUnknown",
+    "RocksDbState",
     "JmxMetricsUnread",
     "MetricsNamespaceSet",
     "SerialCollector",
