@@ -999,23 +999,33 @@ def test_status_and_metrics_have_one_table_of_executors_that_opted_in_and_are_no
     assert told["message"].startswith("3 executors that opted in are not placed: 2 Overdue, 1 ForeignScheduler; ")
 
 
+def one_executor(found: ApiServer) -> None:
+    """A streaming one on node-ads, next to which there is a spare node."""
+    found.put("nodes", node("spare", labels={"team": "ads"}))
+    hook = {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}}
+    running = executor(7, application="ads", namespace="ads", node="node-ads", containers=[container(lifecycle=hook)])
+    running["metadata"]["labels"]["ballast.dev/workload"] = "Streaming"
+    found.lists["pods"] = [running]
+
+
+def cordon(found: ApiServer, *, unschedulable: bool = True) -> None:
+    """The node of that executor; or undo it."""
+    changed = node("node-ads", labels={"team": "ads"}, unschedulable=unschedulable)
+    found.lists["nodes"] = [changed, *(n for n in found.all("nodes") if n["metadata"]["name"] != "node-ads")]
+
+
 def test_a_node_that_is_about_to_go_is_emptied_between_full_passes_and_once(
     server: tuple[ApiServer, ApiServer], tmp_path: Path
 ) -> None:
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
     found.lists["executormoves"] = []
-    found.put("nodes", node("spare", labels={"team": "ads"}))
-    hook = {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}}
-    running = executor(7, application="ads", namespace="ads", node="node-ads", containers=[container(lifecycle=hook)])
-    running["metadata"]["labels"]["ballast.dev/workload"] = "Streaming"
-    found.lists["pods"] = [running]
+    one_executor(found)
     prompt = Prompt()
     with operating(script, tmp_path, metrics=prompt, monotonic=prompt.time) as reconciler:
         reconciler.run()
         assert not found.all("executormoves")
-        cordoned = node("node-ads", labels={"team": "ads"}, unschedulable=True)
-        found.lists["nodes"] = [cordoned, *(n for n in found.all("nodes") if n["metadata"]["name"] != "node-ads")]
+        cordon(found)
         reconciler.run()
         (made,) = found.all("executormoves")
         assert (made["spec"]["executor"]["pod"], made["spec"]["targetNodeName"]) == ("ads-exec-7", "spare")
@@ -1023,3 +1033,41 @@ def test_a_node_that_is_about_to_go_is_emptied_between_full_passes_and_once(
         reconciler.run()
         assert len(found.all("executormoves")) == 1
         assert len(prompt.asked) == 1, "there was one full pass only"
+
+
+def test_a_proposal_to_empty_a_node_ends_once_the_node_stays(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
+) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", **{**RARELY, "moves": {"mode": "Approve", "settle": "1h"}})]
+    found.lists["executormoves"] = []
+    one_executor(found)
+    cordon(found)
+    prompt = Prompt()
+    with operating(script, tmp_path, metrics=prompt, monotonic=prompt.time) as reconciler:
+        for _ in range(3):
+            reconciler.run()
+        (made,) = found.all("executormoves")
+        assert (made["status"]["phase"], made["status"]["reason"]) == ("Proposed", "AwaitingApproval")
+        cordon(found, unschedulable=False)
+        reconciler.run()
+        (ended,) = found.all("executormoves")
+        assert (ended["status"]["phase"], ended["status"]["reason"]) == ("Refused", "NodeStays")
+
+
+def test_a_drain_that_is_only_recommended_counts_once_a_full_pass(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
+) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", **{**RARELY, "moves": {"settle": "1h"}})]
+    found.lists["executormoves"] = []
+    one_executor(found)
+    cordon(found)
+    prompt, telemetry = Prompt(), Telemetry(CollectorRegistry())
+    labels = {"policy": "ads", "kind": "recommendation"}
+    with operating(script, tmp_path, metrics=prompt, telemetry=telemetry, monotonic=prompt.time) as reconciler:
+        for _ in range(3):
+            reconciler.run()
+    assert len(prompt.asked) == 1
+    assert telemetry.registry.get_sample_value("ballast_decisions_total", labels) == 1.0
+    assert not found.all("executormoves")

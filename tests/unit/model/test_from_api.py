@@ -9,7 +9,7 @@ from ballast.api import (
     BalancingPolicy,
 )
 from ballast.api.duration import Duration
-from ballast.model import Budget, LoadUnit, PlacementMode, Policy
+from ballast.model import LEAVING_TAINTS, Budget, LoadUnit, PlacementMode, Policy
 from ballast.model.from_api import defect, policy_from, schedule_defect
 from ballast.model.policy import SheddingPolicy
 from ballast.model.shedders import (
@@ -108,6 +108,27 @@ def test_units_arrive_as_seconds_bytes_and_ratios() -> None:
     assert found.shedding.avg_shedder.min_throughput_bytes == 2 * 1024 * 1024
     assert found.moves.max_state_bytes == 500e6
     assert found.moves.max_failure_percent == 25
+
+
+def test_taints_of_a_policy_change_what_they_name_and_nothing_else() -> None:
+    """Without a notice, a known taint keeps its deadline, and any other has none."""
+    given: list[dict[str, Any]] = [
+        {"key": "aws-node-termination-handler/spot-itn", "drain": False},
+        {"key": "DeletionCandidateOfClusterAutoscaler"},
+        {"key": "node.kubernetes.io/out-of-service", "notice": "1m"},
+        {"key": "example.com/retired"},
+        {"key": "example.com/reclaimed", "notice": "90s"},
+    ]
+    table = policy_from(_policy({"moves": {"drain": {"taints": given}}})).moves.drain.taints
+    rows = {row.key: (row.notice_seconds, row.drains) for row in table}
+    assert [rows[each["key"]] for each in given] == [
+        (120.0, False),
+        (None, True),
+        (60.0, False),
+        (None, True),
+        (90.0, True),
+    ]
+    assert len(rows) == len(table) == len(LEAVING_TAINTS) + 2
 
 
 def test_favored_nodes_are_found_by_their_labels() -> None:
