@@ -13,7 +13,7 @@ import msgspec
 
 from ballast.prometheus.preset import Queries
 from ballast.prometheus.series import Answer, Series, single
-from ballast.prometheus.transport import AnswerTooLongError, Endpoint, PrometheusError, Transport, shown
+from ballast.prometheus.transport import INCOMPLETE, AnswerTooLongError, Endpoint, PrometheusError, Transport, shown
 
 _AT_ONCE = 4
 _QUOTES_OF_VALUE, _BYTES_OF_VALUE = 32, 512
@@ -177,6 +177,18 @@ class _Envelope(msgspec.Struct):
     status: str
     data: _Data | None = None
     error: str = ""
+    warnings: list[str] | None = None
+    is_partial: bool = msgspec.field(default=False, name="isPartial")
+    """VictoriaMetrics' own word."""
+
+    @property
+    def missing(self) -> list[str]:
+        """What the server says of series that are missing, as Thanos does of a store that did not answer.
+
+        A warning of PromQL is about values: any pod can export some that it warns of, next to those of others.
+        """
+        of_series = [each for each in self.warnings or () if not each.startswith("PromQL warning: ")]
+        return [*of_series, *(["isPartial"] if self.is_partial else [])]
 
 
 # Built when this module is loaded: msgspec 0.22 crashes where several threads are the first to decode a type at once.
@@ -193,6 +205,8 @@ def parsed(body: bytes) -> Answer:
         if envelope.data.result_type not in ("vector", "matrix"):
             kind = shown(envelope.data.result_type)
             raise PrometheusError(f"it gives a {kind}, not a vector: wrap it in vector(…)")
+        if envelope.missing:
+            raise PrometheusError(f"{INCOMPLETE}; the server warns: {shown('; '.join(envelope.missing))}")
         found = [_series(raw) for raw in msgspec.json.decode(envelope.data.result, type=list[msgspec.Raw])]
     except _UNREADABLE:
         raise PrometheusError("its answer is not one of Prometheus") from None

@@ -40,6 +40,10 @@ _AddressInfo = tuple[Any, ...]
 """As `socket.getaddrinfo` returns it."""
 
 
+INCOMPLETE = "series may be missing from its answer"
+"""Half of a node's series would make it look idle, so such an answer is not used."""
+
+
 class PrometheusError(BallastError):
     """A query gave no answer that can be used; the text says why."""
 

@@ -21,7 +21,7 @@ from ballast.prometheus.series import (
     by_pod,
     value_of,
 )
-from ballast.prometheus.transport import shown
+from ballast.prometheus.transport import INCOMPLETE, shown
 
 Answers = Mapping[str, Answer]
 """By signal; a signal whose query failed is absent."""
@@ -154,6 +154,7 @@ def reading(
     sources = Sources(frozenset(frame.owner for frame in members), drivers)
     spark = {signal: sources.select(vectors.get(signal, ())) for signal in _SPARK}
     foreign = sorted({claim for each in spark.values() for claim in each.foreign})
+    incomplete = any(why.startswith(INCOMPLETE) for why in failures.values())
     problems = [
         *([ambiguity.words] if ambiguity else ()), *_failed(failures), *_shortened(answers), *_listed(foreign),
         *_unsound(sound), *_disagreeing(nodes_by_signal),
@@ -163,7 +164,9 @@ def reading(
         executors=_executors(pods_by_signal, spark, members),
         batch_p50_seconds=_batches(spark, 0.5),
         batch_p95_seconds={**_batches(spark, 0.95), **spark["batchSeconds"].largest()},
-        health=_health(usages, problems, answered=bool(answers), ambiguous=ambiguity is not None),
+        health=_health(
+            usages, problems, answered=bool(answers), ambiguous=ambiguity is not None, incomplete=incomplete
+        ),
         dropped=_dropped(sound.values(), spark.values()),
         ambiguity=ambiguity,
     )
@@ -193,8 +196,12 @@ def _unsure(failures: Mapping[str, str], counted: Collection[str]) -> frozenset[
     return frozenset(of_nodes).intersection(_BY_NODE) | frozenset(of_pods).intersection(_BY_POD)
 
 
-def _health(usages: Mapping[str, NodeUsage], problems: list[str], *, answered: bool, ambiguous: bool) -> MetricsHealth:
+def _health(
+    usages: Mapping[str, NodeUsage], problems: list[str], *, answered: bool, ambiguous: bool, incomplete: bool
+) -> MetricsHealth:
     message = "; ".join(problems[:_SHOWN])
+    if incomplete and not usages:
+        return MetricsHealth(available=False, reason=ConditionReason.PARTIAL, message=message)
     if not answered:
         return MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message=message)
     if not usages:

@@ -29,6 +29,29 @@ def test_an_answer_that_is_none_is_told_in_words(body: bytes, told: str) -> None
         parsed(body)
 
 
+WARNED = {"warnings": ["receive series from Addr: 10.0.0.7:10901: context deadline exceeded"]}
+OF_VALUES = {"warnings": ['PromQL warning: bucket label "le" is missing'], "infos": ["PromQL info: not a counter"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        pytest.param(WARNED, True, id="Thanos misses a store"),
+        pytest.param({"isPartial": True}, True, id="VictoriaMetrics misses a node"),
+        pytest.param({"isPartial": False, "warnings": None}, False, id="nothing is missing"),
+        pytest.param(OF_VALUES, False, id="Prometheus 3.13.5 warns of values"),
+    ],
+)
+def test_an_answer_whose_server_warns_of_missing_series_is_not_used(said: dict[str, object], refused: bool) -> None:
+    whole = json.loads(answer("vector", {"metric": {"node": "a"}, "value": [1.0, "0.5"]}))
+    body = json.dumps({**whole, **said}).encode()
+    if not refused:
+        assert len(parsed(body).series) == 1
+        return
+    with pytest.raises(PrometheusError, match="series may be missing from its answer; the server warns: "):
+        parsed(body)
+
+
 def test_a_vector_has_one_value_a_series_and_a_range_has_several() -> None:
     vector = parsed(answer("vector", {"metric": {"node": "a"}, "value": [1.0, "0.5"]}))
     matrix = parsed(answer("matrix", {"metric": {"node": "a"}, "values": [[1.0, "0.5"], [2.0, "0.7"]]}))

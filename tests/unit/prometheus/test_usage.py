@@ -4,6 +4,7 @@ import pytest
 
 from ballast.prometheus import Answer, ExecutorFrame, NodeFrame, Reading, Series, reading
 from ballast.prometheus.series import by_pod
+from ballast.prometheus.transport import INCOMPLETE
 
 NODES = (
     NodeFrame("a", ("10.0.0.1", "fd00::1", "a.internal"), cpu_cores=2.0, memory_bytes=100.0),
@@ -75,6 +76,16 @@ def test_figures_go_on_aging_after_they_were_asked_for() -> None:
 
 def test_where_nothing_was_asked_nothing_ages() -> None:
     assert Reading().aged(now=1e9, max_age_seconds=60.0) == Reading()
+
+
+@pytest.mark.parametrize(("warned", "known"), [(["nodeCpu"], True), (["nodeCpu", "nodeMemory"], False)])
+def test_no_node_is_idle_by_an_answer_that_may_lack_series(warned: list[str], known: bool) -> None:
+    failures = dict.fromkeys(warned, f"{INCOMPLETE}; the server warns: no store")
+    vectors = {"nodeCpu": [_sample("0.1", node="a")], "nodeMemory": [_sample("1", node="a")]}
+    found = _read(failures=failures, **{name: own for name, own in vectors.items() if name not in warned})
+    assert [usage.cpu_ratio for usage in found.nodes.values()] == ([None] if known else [])
+    assert (found.health.available, found.health.reason) == (known, "Partial")
+    assert "the server warns: no store" in found.health.message
 
 
 def test_without_an_answer_about_ages_nothing_is_fresh() -> None:
