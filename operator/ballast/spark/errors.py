@@ -26,6 +26,10 @@ class SparkFailedError(BallastError):
     """Spark, or a file system that it uses, failed; the text is the cause in one sentence."""
 
 
+class ConnectError(BallastError):
+    """The session is one of Spark Connect, and what is asked for needs the driver's JVM."""
+
+
 class BacktestError(BallastError):
     """A run of a backtest failed, or what an earlier one left can't be used."""
 

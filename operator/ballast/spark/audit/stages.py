@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType, DataType
 from ballast.errors import InvalidField
 from ballast.spark.audit.ledger import Ledger
 from ballast.spark.audit.verdict import Entry, Sum
+from ballast.spark.errors import ConnectError
 
 _PREFIX = "ballast.audit."
 _QUERY_PROPERTY = "sql.streaming.queryId"
@@ -49,10 +50,16 @@ class _Stage:
 class Audit:
     """Records the stages of streaming queries in the ledger at `path`. Create it on the driver, once a ledger.
 
-    The queries need names that differ: the ledger knows them by these.
+    The queries need names that differ: the ledger knows them by these. Raises ConnectError for a session of Spark
+    Connect.
     """
 
     def __init__(self, spark: SparkSession, path: str, *, clock: Callable[[], float] = time.time) -> None:
+        if not hasattr(spark, "_jvm"):
+            raise ConnectError(
+                "Audit listens in the driver's JVM, which a session of Spark Connect can't reach: run this query as its "
+                "own application (spark-submit, without --remote)"
+            )
         self._spark, self._clock = spark, clock
         self._ledger = Ledger(spark, path)
         self._stages: dict[str, _Stage] = {}
