@@ -57,8 +57,8 @@ class Audit:
     def __init__(self, spark: SparkSession, path: str, *, clock: Callable[[], float] = time.time) -> None:
         if not hasattr(spark, "_jvm"):
             raise ConnectError(
-                "Audit listens in the driver's JVM, which a session of Spark Connect can't reach: run this query as its "
-                "own application (spark-submit, without --remote)"
+                "Audit listens in the driver's JVM, which a session of Spark Connect can't reach: run this query as "
+                "its own application (spark-submit, without --remote)"
             )
         self._spark, self._clock = spark, clock
         self._ledger = Ledger(spark, path)
