@@ -120,7 +120,7 @@ def test_status_shows_the_pool_and_why_there_are_no_scores(scene: Scene) -> None
     assert "Policy cli-streaming placement Recommend moves Recommend" in told
     assert "No metrics NotConfigured" in told
     assert "a a-1 cli-a1 no metrics 1" in told
-    assert "cli-analytics/clicks declared 2/2 0 50% 50%" in told
+    assert "cli-analytics/clicks declared 2/2 0 equal 50% 50%" in told
 
 
 def test_status_of_all_policies_includes_it(scene: Scene) -> None:
@@ -206,7 +206,9 @@ def test_a_snapshot_can_be_planned_with_no_cluster(scene: Scene, tmp_path: Path)
     (plan,) = yaml.safe_load(run("plan", "-f", str(file), "-o", "yaml").out)["plans"]
     (move,) = plan["moves"]
     assert (move["executor"], move["from"], move["to"]) == ("cli-analytics/app-exec-1", "cli-a1", "cli-a2")
-    assert f"app-exec-1 cli-a1 -> cli-a2 {move['predicted']['gain']:.1f}" in words(run("plan", "-f", str(file)).out)
+    assert f"app-exec-1 cli-a1 -> cli-a2 load {move['predicted']['gain']:.1f}" in words(
+        run("plan", "-f", str(file)).out
+    )
     assert "would move to cli-a2" in run("explain", "app-exec-1", "-f", str(file)).out
 
 

@@ -52,6 +52,8 @@ PROVOKED = {
     "BudgetBlocks",
     "KueueTakesNoQuota",
     "OtherMover",
+    "ExecutorsNotPlaced",
+    "PolicyMissing",
 }
 """By the tests below."""
 
@@ -320,6 +322,36 @@ def test_a_gate_that_is_off_is_found_and_one_that_is_on_is_not(scene: Scene, ins
         wait_until(lambda: not scene.told("GateNotEffective", subject), what="the gate is effective")
     finally:
         installed.remove_switch()
+
+
+def test_what_the_operator_says_of_executors_that_are_not_placed_is_told_again(scene: Scene) -> None:
+    condition = {
+        "type": "ExecutorsPlaced",
+        "status": "False",
+        "reason": "NoRoom",
+        "message": "1 executor that opted in is not placed: 1 NoRoom",
+        "lastTransitionTime": "2026-11-29T10:00:00Z",
+    }
+    subject = f"BalancingPolicy {POLICY}"
+    assert scene.told("ExecutorsNotPlaced", subject) == []
+    for conditions in ([condition], []):
+        changed = {"status": {"conditions": conditions}}
+        scene.cluster.client.patch(BALANCING_POLICY, POLICY, changed, subresource="status")
+        expected = [f"NoRoom: {condition['message']}."] if conditions else []
+        assert scene.told("ExecutorsNotPlaced", subject) == expected
+
+
+def test_a_namespace_that_opted_in_and_that_no_policy_selects_is_found(scene: Scene) -> None:
+    elsewhere, testbed = "doctor-elsewhere", scene.cluster.testbed
+    cluster = Cluster.open(testbed, elsewhere)
+    try:
+        cluster.executor("elsewhere-exec-1", gates=[])
+        assert scene.told("PolicyMissing", f"Namespace {elsewhere}") == []
+        testbed.kubectl("label", "namespace", elsewhere, "ballast.dev/gate=enabled")
+        (what,) = scene.told("PolicyMissing", f"Namespace {elsewhere}")
+    finally:
+        testbed.kubectl("delete", "namespace", elsewhere, "--wait=false")
+    assert what == "It has the label ballast.dev/gate=enabled and 1 executors."
 
 
 def test_a_policy_that_refuses_or_changes_updates_of_executors_is_found(scene: Scene) -> None:
