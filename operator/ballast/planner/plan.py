@@ -31,7 +31,7 @@ from ballast.moves.loads import Loads
 from ballast.moves.notices import first_seen, with_first_seen
 from ballast.moves.rest import Rest, rest
 from ballast.moves.score import Scores, measured, points_per_core, projected
-from ballast.placement.expectation import expectations
+from ballast.placement.expectation import RESERVED_SECONDS, expectations
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed
 from ballast.placement.preemption import place_preempting
@@ -105,23 +105,35 @@ Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
 def remembered(snapshot: Snapshot, memory: Memory) -> Places:
     """Executors per node of each component.
 
-    While executors of a component are missing, or are not running yet, the places they had are kept. Topologies
-    that exist no more are forgotten.
+    While executors of a component are missing, or are not running yet, the places they had are kept; likewise while
+    fewer run than before and more may come. Topologies that exist no more are forgotten.
     """
     running: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     unsettled: set[tuple[str, str]] = set()
+    growing: set[tuple[str, str]] = set()
     for executor in snapshot.executors:
         _count(executor, running, unsettled)
+        if snapshot.taken_at - executor.created_at < RESERVED_SECONDS:
+            growing.add((executor.topology, executor.component))
     known = {topology.key for topology in snapshot.topologies} | {executor.topology for executor in snapshot.executors}
     kept = {
         (topology, component): counts
         for topology, component, counts in memory.placements
-        if topology in known and ((topology, component) not in running or (topology, component) in unsettled)
+        if topology in known
+        and (
+            (topology, component) not in running
+            or (topology, component) in unsettled
+            or ((topology, component) in growing and running[topology, component].total() < _total(counts))
+        )
     }
     for key, counts in running.items():
         if key not in kept:
             kept[key] = tuple(sorted(counts.items()))
     return tuple((topology, component, counts) for (topology, component), counts in sorted(kept.items()))
+
+
+def _total(counts: tuple[tuple[str, int], ...]) -> int:
+    return sum(count for _, count in counts)
 
 
 def _count(executor: Executor, running: dict[tuple[str, str], Counter[str]], unsettled: set[tuple[str, str]]) -> None:

@@ -571,6 +571,14 @@ def test_one_that_has_ended_is_not_waited_for() -> None:
     assert remembered(a_snapshot(executors=executors), Memory(placements=BEFORE)) == now_on_b
 
 
+def test_places_are_kept_while_fewer_run_than_before_and_more_may_come() -> None:
+    first = an_executor("e-1", node="b", created_at=NOW - 10)
+    assert remembered(a_snapshot(executors=(first,)), Memory(placements=BEFORE)) == BEFORE
+    both = (first, an_executor("e-2", node="b", created_at=NOW - 5))
+    all_on_b = (("team/clicks", "ingest", (("b", 2),)),)
+    assert remembered(a_snapshot(executors=both), Memory(placements=BEFORE)) == all_on_b
+
+
 def test_a_topology_that_exists_no_more_is_forgotten() -> None:
     assert remembered(a_snapshot(topologies=()), Memory(placements=BEFORE)) == ()
 
