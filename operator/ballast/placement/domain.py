@@ -128,7 +128,8 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
         outer = _least((wanted @ view.outer)[part], places, size)
     driver = _least(view.driver[part], places, size)
     holds = _sums(view.capacity, part, places, size)
-    room = (holds / view.counts[:, None]).min(axis=0)
+    offered = _sums(view.capacity_for_all, part, places, size) if view.growing else holds
+    room = (offered / view.counts[:, None]).min(axis=0)
     left = np.bincount(places, weights=view.free_share[part], minlength=size).astype(np.float64)
     fits = _fitting(view, part, places, holds, level)
     holds_all, may_outgrow = fits, level == 0 and view.open_ended
@@ -137,7 +138,7 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
         unreserved = _unreserved(view, part, places)
         room = unreserved if may_outgrow else np.minimum(room, unreserved)
     if view.growing or (level == 0 and view.reserved is not None):
-        holds_all = _fitting(view, part, places, holds, level, expected=True)
+        holds_all = fits & _fitting(view, part, places, offered, level, expected=True)
     tightest = holds_all & (not may_outgrow)
     sense = np.where(tightest, 1.0, -1.0)
     split = np.zeros(size) if may_outgrow else 1.0 - _whole_within(view, part, places, size, level)
@@ -167,7 +168,7 @@ def _whole_within(view: PlacementView, part: _Part, places: IntArray, size: int,
     result = np.zeros(size)
     if nearer < locations.last and size > 1:
         inside, count = locations.codes[nearer][part], locations.sizes[nearer]
-        sums = _sums(view.capacity, part, inside, count)
+        sums = _sums(view.capacity_for_all if view.growing else view.capacity, part, inside, count)
         able = _fitting(view, part, inside, sums, nearer, expected=view.growing)
         result[places[able[inside]]] = 1.0
     return result

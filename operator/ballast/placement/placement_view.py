@@ -168,6 +168,18 @@ class PlacementView:
         return result
 
     @cached_property
+    def capacity_for_all(self) -> IntArray:
+        """(G, N): `capacity` by the limits that will hold once all that are expected are there."""
+        if not self.to_come.any():
+            return self.capacity
+        complete = replace(self.workload, totals=self.workload.sizes)
+        fitting = np.array([counts_that_fit(self.room, row, self.slack) for row in self.demand]) * self.allowed
+        in_zone = zone_limits(complete, self.pool.locations, self.pool.policy)[:, self.pool.locations.codes[0]] > 0
+        most = np.maximum(node_limits(complete, self.pool.policy), 0) * in_zone
+        result: IntArray = np.minimum(fitting, most[self.component])
+        return result
+
+    @cached_property
     def reserved(self) -> FloatArray | None:
         """(zones, R): what is reserved for executors of other topologies; None if that is nothing."""
         reserved = self.pool.reserved

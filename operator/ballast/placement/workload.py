@@ -174,7 +174,8 @@ class TopologyWorkload:
     topology: Topology
     traffic: Traffic
     totals: FloatArray
-    """(components,): executors there are, will be with these, or are expected, whichever is most."""
+    """(components,): executors that there are with these, or that the topology declares, if that is more. Limits are
+    shares of these: of what a label promises, or the last run had, none may ever come."""
     present: IntArray
     """(components, nodes): those that run, or will run where they are bound."""
     vacancies: IntArray
@@ -184,6 +185,8 @@ class TopologyWorkload:
     groups: tuple[Group, ...]
     to_come: IntArray
     """(components,): executors that are expected, and are not there yet."""
+    sizes: FloatArray
+    """(components,): `totals` once they have come."""
     open_ended: BoolArray
     """(components,): whether nothing says how many there will be."""
 
@@ -305,13 +308,9 @@ def _workload(
     there = {name: sum(counts.values()) for name, counts in staff.items()}
     declared = {component.name: component.expected or 0 for component in topology.components}
     known = [expected.get((topology.key, name), COMPLETE) for name in names]
-    totals = np.array(
-        [
-            max(there.get(name, 0) + waiting[name] + each.to_come, declared.get(name, 0))
-            for name, each in zip(names, known, strict=True)
-        ],
-        dtype=np.float64,
-    )
+    counts = np.array([there.get(name, 0) + waiting[name] for name in names], dtype=np.float64)
+    totals = np.maximum(counts, [declared.get(name, 0) for name in names])
+    to_come = np.array([each.to_come for each in known], dtype=np.int64)
     flows = traffic(topology, names)
     return TopologyWorkload(
         topology=topology,
@@ -322,7 +321,8 @@ def _workload(
         # Once for all views of the workload, of which there is one for each of its parts.
         outer=locations.distances_to(flows.ends, flows.pulls / np.maximum(totals, 1.0)[:, None]),
         groups=_groups(index, gated, loads),
-        to_come=np.array([each.to_come for each in known], dtype=np.int64),
+        to_come=to_come,
+        sizes=np.maximum(totals, counts + to_come),
         open_ended=np.array([not each.known for each in known], dtype=np.bool_),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -137,6 +138,28 @@ def of(application: str, count: int, **changes: Any) -> list[Executor]:
 )
 def test_the_first_executors_go_to_the_zone_for_all_of_them(label: int | None, zone: str) -> None:
     assert homes(zone_nodes(a=8, b=30, c=20), of("one", 5, expected=label)) == {"team/one": {zone}}
+
+
+@pytest.mark.parametrize("ratio", [0.25, 0.5])
+def test_limits_count_executors_that_are_there_and_not_those_that_are_expected(ratio: float) -> None:
+    nodes = [a_node(f"{zone}{number}", zone=zone, rack=f"r-{zone}", cores=64.0) for zone in "ab" for number in range(5)]
+    executors = of("one", 20, expected=100)
+    limits = replace(a_policy().placement, max_executors_per_node_ratio=ratio, max_executors_per_zone_ratio=0.5)
+    snapshot = a_snapshot(*nodes, executors=tuple(executors))
+    found = place(
+        snapshot,
+        a_policy(placement=limits),
+        Memory(),
+        gated=executors,
+        expected=expectations(snapshot, Memory()),
+    ).placements
+    assert max(Counter(placement.node for placement in found).values()) <= 20 * ratio
+    assert Counter(placement.location[0] for placement in found) == {"a": 10, "b": 10}
+
+
+def test_a_limit_per_node_that_only_few_executors_meet_is_no_reason_for_another_zone() -> None:
+    large = [a_node(f"a{number}", zone="a", rack="r-a", cores=8.0) for number in range(4)]
+    assert homes([*large, *zone_nodes(b=40)], of("one", 5, expected=30)) == {"team/one": {"a"}}
 
 
 def test_a_rack_that_holds_the_first_ones_is_no_reason_for_a_smaller_zone() -> None:

@@ -166,6 +166,12 @@ def test_no_zone_gets_more_of_a_component_than_the_policy_allows() -> None:
     assert zones(found) == {"a": 3, "b": 3}
 
 
+def test_nor_does_it_when_more_executors_are_expected() -> None:
+    nodes = [*zone("a", nodes=4), *zone("b", nodes=4)]
+    found = placed(a_set(6, expected=100), nodes, policy=with_placement(max_executors_per_zone_ratio=0.5))
+    assert zones(found) == {"a": 3, "b": 3}
+
+
 def test_a_pool_in_one_zone_has_no_other_to_spread_to() -> None:
     found = placed(a_set(6), zone("a", nodes=4), policy=with_placement(max_executors_per_zone_ratio=0.5))
     assert zones(found) == {"a": 6}

@@ -20,6 +20,7 @@ from ballast.model import (
     Resources,
     Stream,
 )
+from ballast.placement.expectation import Expectation
 from ballast.placement.node_locations import node_locations
 from ballast.placement.workload import TopologyWorkload, traffic, workloads
 from tests.builders import GIB, a_move, a_node, a_snapshot, a_topology, an_executor, gated
@@ -129,6 +130,23 @@ def test_a_component_is_as_large_as_it_is_expected_to_become() -> None:
     few, many = (a_topology(Component("ingest", expected=count)) for count in (1, 9))
     assert workload(gated("e-1"), gated("e-2"), topologies=(few,)).totals.tolist() == [2.0]
     assert workload(gated("e-1"), gated("e-2"), topologies=(many,)).totals.tolist() == [9.0]
+
+
+def test_limits_are_not_shares_of_executors_that_are_promised_by_a_label_alone() -> None:
+    executors = gated("e-1"), gated("e-2")
+    snapshot = a_snapshot(*NODES, executors=executors, topologies=(a_topology(Component("ingest")),))
+    expected = {(executors[0].topology, "ingest"): Expectation(to_come=98)}
+    (only,) = workloads(
+        snapshot,
+        node_locations(NODES, DEFAULT_LEVELS),
+        Memory(),
+        gated=executors,
+        bound={},
+        sticky=False,
+        loads={},
+        expected=expected,
+    )
+    assert (only.totals.tolist(), only.sizes.tolist(), only.growing) == ([2.0], [100.0], True)
 
 
 def test_vacant_is_what_was_taken_and_is_not_now() -> None:
