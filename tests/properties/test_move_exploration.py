@@ -24,7 +24,8 @@ from tests.properties.move_world.operator_side import forgotten
 from tests.properties.move_world.world import SETTINGS, Assignment, Luck, Scenario, World, owner, uid
 
 _AHEAD = {
-    MovePhase.PROPOSED: {MovePhase.APPROVED, MovePhase.EXPIRED},
+    # Refused: the node of a drain stays after all.
+    MovePhase.PROPOSED: {MovePhase.APPROVED, MovePhase.EXPIRED, MovePhase.REFUSED},
     MovePhase.APPROVED: {MovePhase.LEAVING, MovePhase.REFUSED, MovePhase.EXPIRED},
     MovePhase.LEAVING: {MovePhase.ARRIVING, MovePhase.REFUSED, MovePhase.FAILED},
     MovePhase.ARRIVING: {MovePhase.SETTLING, MovePhase.SUCCEEDED, MovePhase.FAILED},

@@ -107,13 +107,12 @@ class ClusterView:
         )
         pods = {pod.uid: pod for pod in self.objects.lists.pods if pod.executor is not None}
         others = self._held_by_others(seen.snapshot, name, pods)
+        batches = {"/".join(application): seconds for application, seconds in reading.batch_p95_seconds.items()}
         return Context(
             read=read,
             policy=policy,
             objects=self.objects,
-            snapshot=_without(
-                replace(with_first_seen(seen.snapshot, memory), batch_p95_seconds=reading.batch_p95_seconds), others
-            ),
+            snapshot=_without(replace(with_first_seen(seen.snapshot, memory), batch_p95_seconds=batches), others),
             memory=memory,
             reading=reading,
             findings=seen.findings,

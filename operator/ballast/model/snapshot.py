@@ -228,6 +228,6 @@ class Snapshot:
     None where that is not known, since something else than the operator looks."""
     released_as_is: Mapping[str, Reason] | None = None
     """Why executors were released without a decided place, by uid, as far as the operator remembers; None as above."""
-    batch_p95_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """How long batches take, by namespace and application, where that is measured."""
+    batch_p95_seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long batches take, by `namespace/application`, where that is measured."""
     metrics: MetricsHealth = field(default_factory=MetricsHealth)

@@ -193,7 +193,7 @@ class DrainRules:
     def _stage_seconds(self, application: Application, component: Component) -> float:
         if component.workload is not Workload.STREAMING:
             return STAGE_SECONDS
-        batch_seconds = self._snapshot.batch_p95_seconds.get(application)
+        batch_seconds = self._snapshot.batch_p95_seconds.get("/".join(application))
         return (
             STREAMING_STAGE_SECONDS if batch_seconds is None else max(_SHORTEST_STAGE_SECONDS, _BATCHES * batch_seconds)
         )

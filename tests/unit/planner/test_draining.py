@@ -210,8 +210,8 @@ STREAM = Component("ingest", workload=Workload.STREAMING)
     ("component", "changes", "allowed"),
     [
         pytest.param(STREAM, {}, False, id="its batches are not measured"),
-        pytest.param(STREAM, {"batch_p95_seconds": {("team", "spark-app"): 90.0}}, False, id="batches are long"),
-        pytest.param(STREAM, {"batch_p95_seconds": {("team", "spark-app"): 10.0}}, True, id="batches are short"),
+        pytest.param(STREAM, {"batch_p95_seconds": {"team/spark-app": 90.0}}, False, id="batches are long"),
+        pytest.param(STREAM, {"batch_p95_seconds": {"team/spark-app": 10.0}}, True, id="batches are short"),
         pytest.param(replace(STREAM, retained_departures=100), {}, True, id="departures are retained"),
     ],
 )
