@@ -1,19 +1,19 @@
 """Room of second choice: what kube-scheduler frees for executors by preempting pods of lower priority.
 
-Overprovisioning ("balloon") pods keep room for pods of higher priority. kube-scheduler counts that room last, and so
-does a pass: sets that find a place without it are placed without it.
+Overprovisioning ("balloon") pods keep room for pods of higher priority. kube-scheduler counts that room last, and
+preempts no pod for one that finds a node without. So does a pass: it is for executors that otherwise find no node.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ballast.model import Executor, Memory, Placement, Policy, Resources, Snapshot
+from ballast.model import Executor, Memory, Phase, Placement, Policy, Resources, Snapshot
 from ballast.placement.placing import Placed, place
-from ballast.placement.strategies import PlacementState
+from ballast.placement.room import expected
+from ballast.placement.strategies import PlacementState, awaited_by_moves, headings
 
 _WORDS = "kube-scheduler may preempt pods of lower priority to make room for it"
 
@@ -24,31 +24,34 @@ def place_preempting(
     memory: Memory,
     *,
     gated: Sequence[Executor],
-    reserved: Mapping[str, Resources],
+    unbound: Mapping[str, Resources],
     state: PlacementState,
     **known: Any,
 ) -> Placed:
-    """As `place`; topologies that find no place in one zone then also use the room of pods that they may preempt."""
-    first = place(snapshot, policy, memory, gated=gated, reserved=reserved, state=state, **known)
-    short = _short(first.placements, gated)
+    """As `place`; executors that find no node then also use the room of pods that they may preempt.
+
+    The others keep the places that they have without that room, also where their sets are split.
+    """
+    first = place(snapshot, policy, memory, gated=gated, unbound=unbound, state=state, **known)
+    nodes = {each.uid: each.node for each in first.placements if each.node is not None}
+    short = [executor for executor in gated if executor.uid not in nodes]
     if not short or not any(node.preemptible for node in snapshot.nodes):
         return first
-    kept = [each for each in first.placements if each.uid not in short]
+    ahead = with_preemptible_room(_released(snapshot, nodes, gated))
     again = place(
-        with_preemptible_room(snapshot),
+        ahead,
         policy,
         memory,
-        gated=list(short.values()),
-        reserved=_with(reserved, kept, gated),
+        gated=short,
+        # What earlier passes sent to such room is there, and takes it.
+        unbound=expected(ahead, policy.levels, sent=headings(ahead, first.state.sent)),
         state=first.state,
         **known,
     )
-    if _badness(again.placements, short) >= _badness(first.placements, short):
+    found = {each.uid: _told(each) for each in again.placements if each.node is not None}
+    if not found:
         return first
-    told = [replace(each, detail=each.detail or _WORDS) if each.node else each for each in again.placements]
-    found = sorted([*kept, *told], key=lambda each: (each.executor, each.uid))
-    before = {uid: node for uid, node in first.state.sent if uid not in short}
-    return Placed(found, replace(again.state, sent=tuple(sorted({**dict(again.state.sent), **before}.items()))))
+    return Placed([found.get(each.uid, each) for each in first.placements], again.state)
 
 
 def with_preemptible_room(snapshot: Snapshot) -> Snapshot:
@@ -60,30 +63,28 @@ def with_preemptible_room(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, nodes=nodes)
 
 
-def _short(placements: Iterable[Placement], gated: Iterable[Executor]) -> dict[str, Executor]:
-    """The executors, by uid, of the topologies of which some have no node, or are in several zones."""
-    by_uid = {executor.uid: executor for executor in gated}
-    zones: dict[str, set[object]] = defaultdict(set)
-    for each in placements:
-        zones[by_uid[each.uid].topology].add(None if each.node is None else (each.location or each.node)[0])
-    divided = {topology for topology, found in zones.items() if len(found) > 1 or None in found}
-    return {uid: executor for uid, executor in by_uid.items() if executor.topology in divided}
+def _released(snapshot: Snapshot, nodes: Mapping[str, str], gated: Sequence[Executor]) -> Snapshot:
+    """As the next pass would see it once those of `nodes`, by uid, were released there."""
+    executors = tuple(
+        replace(
+            executor,
+            phase=Phase.PENDING,
+            nominated=nodes[executor.uid],
+            pinned_at=snapshot.taken_at,
+            never_unschedulable=False,
+        )
+        if executor.uid in nodes
+        else executor
+        for executor in snapshot.executors
+    )
+    awaited = awaited_by_moves(snapshot, gated)
+    filled = {(move.namespace, move.name): uid for uid, move in awaited.items() if uid in nodes}
+    moves = tuple(
+        replace(move, replacement_uid=filled.get((move.namespace, move.name), move.replacement_uid))
+        for move in snapshot.moves
+    )
+    return replace(snapshot, executors=executors, moves=moves)
 
 
-def _badness(placements: Iterable[Placement], among: Mapping[str, Executor]) -> tuple[int, int]:
-    """How many have no node, and how many zones the topologies have together."""
-    mine = [each for each in placements if each.uid in among]
-    zones = {(among[each.uid].topology, each.location[:1]) for each in mine if each.node is not None}
-    return sum(each.node is None for each in mine), len(zones)
-
-
-def _with(
-    reserved: Mapping[str, Resources], placements: Iterable[Placement], gated: Iterable[Executor]
-) -> dict[str, Resources]:
-    """`reserved`, and what these placements take."""
-    requests = {executor.uid: executor.requests for executor in gated}
-    found = dict(reserved)
-    for each in placements:
-        if each.node is not None:
-            found[each.node] = found.get(each.node, Resources()).plus(requests[each.uid])
-    return found
+def _told(placement: Placement) -> Placement:
+    return replace(placement, detail=placement.detail or _WORDS)

@@ -1,17 +1,33 @@
-"""Room of pods of lower priority comes second, and is used where a set finds no place in one zone without it."""
+"""Room of pods of lower priority comes second: only executors that find no node otherwise use it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from ballast.model import Executor, Memory, Node, PlacementMode, PlacementPolicy, Plan, Policy, Resources
+from ballast.model import (
+    Executor,
+    Memory,
+    Move,
+    MovePhase,
+    Node,
+    Phase,
+    PlacementMode,
+    PlacementPolicy,
+    Plan,
+    Policy,
+    Resources,
+)
 from ballast.planner.plan import plan
-from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, gated
+from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, gated
 
 ZONES = ("a", "b", "c")
+
+
+PREEMPTING = "kube-scheduler may preempt pods of lower priority to make room for it"
 
 
 def node(name: str, zone: str, *, balloons: float = 0.0, others: float = 0.0) -> Node:
@@ -25,23 +41,66 @@ def enforcing() -> Policy:
     return a_policy(placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=1.0))
 
 
-def decided(*nodes: Node, executors: int = 6, topology: str = "team/clicks") -> Plan:
-    waiting: list[Executor] = [gated(f"e-{n}", since=NOW - 8.0, topology=topology) for n in range(executors)]
-    return plan(a_snapshot(*nodes, executors=tuple(waiting), topologies=()), enforcing(), Memory(), NOW)[0]
+def waiting(executors: int, topology: str = "team/clicks") -> tuple[Executor, ...]:
+    return tuple(gated(f"{topology[5:]}-{n}", since=NOW - 8.0, topology=topology) for n in range(executors))
+
+
+def decided(*nodes: Node, executors: int | tuple[Executor, ...] = 6, moves: tuple[Move, ...] = ()) -> Plan:
+    known = waiting(executors) if isinstance(executors, int) else executors
+    return plan(a_snapshot(*nodes, executors=known, topologies=(), moves=moves), enforcing(), Memory(), NOW)[0]
 
 
 def zones(found: Plan) -> Counter[str | None]:
     return Counter(each.location[0] if each.node else None for each in found.placements)
 
 
-def test_a_set_is_in_the_one_zone_that_holds_it_once_balloons_are_preempted() -> None:
-    """Three cores are free in each zone, and balloons take five more in zone b: it holds all six executors."""
-    found = decided(node("a1", "a", others=5), node("b1", "b", balloons=5), node("c1", "c", others=5))
-    assert zones(found) == {"b": 6}
-    assert {each.detail for each in found.placements} == {
-        "kube-scheduler may preempt pods of lower priority to make room for it"
-    }
-    assert zones(decided(node("a1", "a", others=5), node("b1", "b", others=5), node("c1", "c", others=5))) != {"b": 6}
+def without_balloons(nodes: Iterable[Node]) -> list[Node]:
+    """As if nobody might be preempted."""
+    return [replace(each, preemptible=None) for each in nodes]
+
+
+def test_a_set_that_free_room_holds_split_stays_split_where_preemption_would_bring_it_together() -> None:
+    """Three cores are free in each of two zones. kube-scheduler alone would preempt no pod for six executors."""
+    nodes = [node("a1", "a", others=5), node("b1", "b", balloons=5)]
+    found = decided(*nodes)
+    assert zones(found) == {"a": 3, "b": 3}
+    assert found.placements == decided(*without_balloons(nodes)).placements
+
+
+def test_only_the_executors_of_a_set_that_find_no_node_otherwise_use_the_room() -> None:
+    found = decided(node("a1", "a", others=5), node("b1", "b", balloons=8))
+    assert zones(found) == {"a": 3, "b": 3}
+    assert {(each.node, each.detail == PREEMPTING) for each in found.placements} == {("a1", False), ("b1", True)}
+
+
+def test_a_topology_keeps_its_places_where_another_one_needs_the_room() -> None:
+    nodes = [node("a1", "a", others=5), node("b1", "b", balloons=8), node("c1", "c", others=5)]
+    both = (*waiting(6), *waiting(4, "team/views"))
+    found, before = decided(*nodes, executors=both), decided(*without_balloons(nodes), executors=both)
+    kept = [each for each in before.placements if each.node is not None]
+    assert len(kept) == 6
+    assert [each for each in found.placements if each.node != "b1"] == kept
+    assert zones(found)["b"] == 4
+
+
+def test_a_second_batch_gets_no_room_that_the_first_was_sent_to() -> None:
+    """Eight cores can be preempted. The first batch is released and not bound yet: its victims still end."""
+    full, first = node("b1", "b", balloons=8), waiting(6)
+    before, memory = plan(a_snapshot(full, executors=first, topologies=()), enforcing(), Memory(), NOW)
+    assert zones(before) == {"b": 6}
+    sent = [replace(e, phase=Phase.PENDING, last_gate_since=None, pinned_at=NOW, placed=True) for e in first]
+    after = a_snapshot(full, executors=(*sent, *waiting(6, "team/views")), topologies=(), taken_at=NOW + 1.0)
+    assert zones(plan(after, enforcing(), memory, NOW + 1.0)[0]) == {"b": 2, None: 4}
+
+
+def test_an_executor_that_fills_a_move_does_so_alone() -> None:
+    """Those that use the room of second choice wait for no move that one with free room has filled."""
+    move = a_move(phase=MovePhase.ARRIVING, target="a1", application="spark-app", resource_profile="0", ended_at=None)
+    overdue = NOW - enforcing().placement.gate_timeout_seconds
+    late = tuple(replace(executor, last_gate_since=overdue, created_at=overdue) for executor in waiting(5))
+    found = decided(node("a1", "a", others=5), node("b1", "b", balloons=8), executors=late, moves=(move,))
+    assert zones(found) == {"a": 3, "b": 2}
+    assert {each.reason for each in found.placements} == {None}
 
 
 def test_a_pool_that_is_full_of_balloons_has_room() -> None:
@@ -56,8 +115,8 @@ def test_a_zone_that_is_free_comes_before_one_whose_pods_would_be_preempted(free
     assert zones(decided(*nodes)) == {free: 6}
 
 
-def test_where_preemption_brings_nothing_the_places_are_those_without_it() -> None:
-    """Two more cores in zone a do not make it hold nine executors."""
-    nodes = [node("a1", "a", balloons=2, others=3), node("b1", "b", others=5), node("c1", "c", others=5)]
-    without = [replace(each, preemptible=None) for each in nodes]
-    assert decided(*nodes, executors=9).placements == decided(*without, executors=9).placements
+def test_those_that_preemption_finds_no_node_for_either_say_what_they_would_say_without_it() -> None:
+    nodes = [node("a1", "a", balloons=2, others=6)]
+    found, before = decided(*nodes, executors=4), decided(*without_balloons(nodes), executors=4)
+    assert zones(found) == {"a": 2, None: 2}
+    assert [each for each in found.placements if each.node is None] == list(before.placements[2:])
