@@ -198,7 +198,6 @@ class _Pass:
         self._lists, self._policy, self._pool, self._now = lists, policy, pool, now
         self._membership, self._clock, self._metrics = membership, clock, metrics
         self._requested = Requested(lists.others.requested)
-        self._preemptible = self._preemptible_by(self._least_priority())
         self._with_more: dict[tuple[int, object, object], Constraints] = {}
         self._anti_affinity = AntiAffinity(lists.pods, lists.others.keeping_away, lists.nodes, lists.namespaces)
         self._ends: dict[str, list[Pod]] = defaultdict(list)
@@ -298,12 +297,13 @@ class _Pass:
     def nodes(self) -> tuple[Node, ...]:
         """The pool's nodes by name, with the requests of every pod bound to them."""
         chosen = [facts for facts in self._lists.nodes if self._pool.node_selector.matches(facts.labels)]
+        preemptible = self._preemptible_by(self._least_priority())
         return tuple(
             model_node(
                 facts,
                 self._policy.levels,
                 requested=self._requested.on(facts.name),
-                preemptible=self._preemptible.get(facts.name),
+                preemptible=preemptible.get(facts.name),
                 usage=self._metrics.nodes.get(facts.name),
                 leaving=self._policy.moves.drain.taints,
             )
@@ -311,9 +311,17 @@ class _Pass:
         )
 
     def _least_priority(self) -> int | None:
-        """Of the policy's gated executors, which may preempt pods of lower priority; None where one may not."""
-        about = self._pool.namespaces(self._lists.namespaces)
-        gated = [pod for pod in self._lists.pods if pod.executor and pod.held and pod.namespace in about]
+        """Of the executors that Ballast can place now, which preempt pods of lower priority; None where one may not.
+
+        Not of those that gates of others still hold, as Kueue's: they are not placed before these are gone.
+        """
+        schedulers = self._policy.placement.scheduler_names
+        ready = {
+            each.uid
+            for each in self.executors
+            if each.phase is Phase.GATED and not each.gates and each.enforced and each.scheduler in schedulers
+        }
+        gated = [pod for pod in self._lists.pods if pod.uid in ready]
         if not gated or not all(pod.preempts for pod in gated):
             return None
         return min(pod.priority for pod in gated)

@@ -40,7 +40,8 @@ class Node:
     """Requests of every pod bound to it, ours and foreign, terminating ones included, and of pods for which
     kube-scheduler keeps its room."""
     preemptible: Resources | None = None
-    """Of `requested`, what pods ask for that every gated executor may preempt; None where there are no such pods."""
+    """Of `requested`, what pods ask for that every executor may preempt that waits for Ballast alone; None where there
+    are no such pods."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     ready: bool = True

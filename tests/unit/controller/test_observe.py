@@ -617,6 +617,7 @@ def test_of_one_reason_a_topology_has_ten_findings() -> None:
     assert [each.reason for each in found] == ["ExternalNotFound"] * 10
 
 
+KUEUES = {"name": "kueue.x-k8s.io/admission"}
 BALLOON: dict[str, Any] = {"containers": [{"name": "pause", "resources": {"requests": {"cpu": "2"}}}], "priority": -10}
 
 
@@ -626,16 +627,20 @@ BALLOON: dict[str, Any] = {"containers": [{"name": "pause", "resources": {"reque
         ([{"priority": 0}], 2.0),
         ([{"priority": 0}, {"priority": -10}], None),
         ([{"priority": 0, "preemptionPolicy": "Never"}], None),
+        ([{"priority": 0}, {"priority": 0, "preemptionPolicy": "Never", "gates": [GATE, KUEUES]}], 2.0),
+        ([{"priority": 0}, {"priority": -10, "gates": [GATE, KUEUES]}], 2.0),
+        ([{"priority": 0}, {"priority": -10, "schedulerName": "volcano"}], 2.0),
+        ([{"priority": 0, "gates": [GATE, KUEUES]}], None),
         ([], None),
     ],
 )
 @pytest.mark.parametrize("watched", [True, False])
-def test_pods_that_every_gated_executor_may_preempt_are_room_of_second_choice(
+def test_pods_that_every_executor_may_preempt_that_is_to_be_placed_are_room_of_second_choice(
     executors: list[dict[str, Any]], cores: float | None, watched: bool
 ) -> None:
     """As kube-scheduler goes by spec.priority. The watch keeps sums of such pods, a list the pods themselves."""
     balloon = pod("balloon", node="node-1", **BALLOON)
-    waiting = [executor(n, gates=[GATE], **more) for n, more in enumerate(executors)]
+    waiting = [executor(n, **{"gates": [GATE], **more}) for n, more in enumerate(executors)]
     seen = look(*waiting, *([] if watched else [balloon]), others=[balloon] if watched else [])
     found = {each.name: each.preemptible for each in seen.snapshot.nodes}
     assert found == {"node-1": found["node-1"], "node-2": None}
