@@ -37,7 +37,8 @@ class Standing:
     fits: BoolArray
     """(places,): where all executors that are there fit."""
     holds_all: BoolArray
-    """(places,): where those to come fit, too, and what is reserved for other topologies is left free."""
+    """(places,): where those to come fit, too, and what is reserved for other topologies is left free. The zone of
+    those that run need not leave it free, and none need where otherwise no zone would hold the set."""
 
     def ranked(self) -> IntArray:
         """Places from best to worst."""
@@ -132,14 +133,18 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     room = (offered / view.counts[:, None]).min(axis=0)
     left = np.bincount(places, weights=view.free_share[part], minlength=size).astype(np.float64)
     fits = _fitting(view, part, places, holds, level)
-    holds_all, may_outgrow = fits, level == 0 and view.open_ended
+    beside, holds_all, may_outgrow = fits, fits, level == 0 and view.open_ended
     if may_outgrow or (level == 0 and view.reserved is not None):
         # How many one node may host depends on how many there will be.
         unreserved = _unreserved(view, part, places)
         room = unreserved if may_outgrow else np.minimum(room, unreserved)
     if view.growing or (level == 0 and view.reserved is not None):
-        holds_all = fits & _fitting(view, part, places, offered, level, expected=True)
-    tightest = holds_all & (not may_outgrow)
+        beside = holds_all = fits & _fitting(view, part, places, offered, level, expected=True, reserved=True)
+    if level == 0 and view.reserved is not None:
+        whole = fits & _fitting(view, part, places, offered, level, expected=True)
+        runs = _sums(workload.present[view.component], part, places, size).any(axis=0)
+        holds_all = beside | (whole & (runs if beside.any() else True))
+    tightest = beside & (not may_outgrow)
     sense = np.where(tightest, 1.0, -1.0)
     split = np.zeros(size) if may_outgrow else 1.0 - _whole_within(view, part, places, size, level)
     lacking = np.where(tightest, 0.0, 1.0 + room.max() - room) + np.where(holds_all, 0.0, 1.0 + room.max())
@@ -205,11 +210,18 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
 
 
 def _fitting(
-    view: PlacementView, nodes: _Part, places: IntArray, holds: FloatArray, level: int, *, expected: bool = False
+    view: PlacementView,
+    nodes: _Part,
+    places: IntArray,
+    holds: FloatArray,
+    level: int,
+    *,
+    expected: bool = False,
+    reserved: bool = False,
 ) -> BoolArray:
     """Places that may hold everything: each group by count, and all groups together by amounts.
 
-    `expected`: with those to come, and without what is reserved for others.
+    `expected`: with those to come; `reserved`: without what is reserved for others, by zone.
     """
     counts = view.counts + view.to_come if expected else view.counts
     for apart_level, members in view.apart:
@@ -219,8 +231,8 @@ def _fitting(
     usable = view.usable[nodes]
     for kind, needed in enumerate((counts @ view.demand).tolist()):
         if needed > 0:
-            reserved = _reserved(view, kind) if expected and level == 0 else 0.0
-            offered = np.bincount(places, weights=usable[:, kind], minlength=len(able)) - reserved
+            taken = _reserved(view, kind) if reserved and level == 0 else 0.0
+            offered = np.bincount(places, weights=usable[:, kind], minlength=len(able)) - taken
             able &= offered + 1e-6 * max(1.0, needed) >= needed
     if level == 0:
         able &= np.logical_and.reduce(view.zone_limit >= view.component_counts[:, None])

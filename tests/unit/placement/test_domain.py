@@ -25,6 +25,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.domain import Standing, _standing, domains, settles_for_one_place
+from ballast.placement.expectation import Expectation, ReservedRoom
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.placing import place
 from ballast.placement.proximity import Effort
@@ -250,6 +251,17 @@ def test_places_that_differ_by_rounding_alone_are_compared(rate: float) -> None:
     streams = (Stream("kafka", "ingest", bytes_per_second=rate),)
     topology = a_topology(kafka, Component("ingest", exchange_bytes_per_second=0.0), streams=streams)
     assert sorted(tried(a_view(2, topologies=(topology,)), thorough=True)) == sorted([*IN_A, *IN_B, EVERYTHING])
+
+
+def test_the_zone_of_those_that_run_is_tried_although_others_have_reserved_its_room() -> None:
+    view = a_view(2, an_executor("one-x", node="as1"))
+    locations, room = view.pool.locations, view.pool.room
+    all_of_a = Resources(8.0, GIB, 8)
+    reserved = ReservedRoom(locations, room, {("team/other", "work"): Expectation(8, reserved=all_of_a)})
+    reserved.look([an_executor("other-x", topology="team/other", component="work", node="ar1")], {})
+    beside = replace(view, pool=replace(view.pool, reserved=reserved))
+    assert beside.reserved is not None
+    assert tried(beside)[0] == tried(view)[0]
 
 
 def test_in_a_hurry_two_places_of_a_level_are_enough() -> None:

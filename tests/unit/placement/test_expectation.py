@@ -104,6 +104,13 @@ def zone_nodes(**free: int) -> list[Node]:
     ]
 
 
+def rackless(**free: int) -> list[Node]:
+    """The same with each node in a rack of its own."""
+    return [
+        replace(node, location=(node.location[0], f"r-{node.name}", *node.location[2:])) for node in zone_nodes(**free)
+    ]
+
+
 def homes(
     nodes: Sequence[Node], executors: Sequence[Executor], *, topologies: tuple[Topology, ...] = ()
 ) -> dict[str, set[str | None]]:
@@ -193,6 +200,21 @@ def test_where_no_other_zone_holds_a_set_it_takes_the_room_that_is_reserved() ->
     growing = an_executor("one-x", topology="team/one", application="one", node="a00", expected=15, created_at=NOW)
     found = homes(zone_nodes(a=16, b=3), [growing, *of("two", 6, expected=6)])
     assert found == {"team/two": {"a"}}
+
+
+def test_a_growing_set_too_takes_the_zone_that_holds_it_rather_than_be_split() -> None:
+    other = an_executor("two-x", topology="team/two", application="two", node="a00", expected=15, created_at=NOW)
+    found = homes(rackless(a=16, b=9), [other, *of("one", 4, expected=12)])
+    assert found == {"team/one": {"a"}}
+
+
+def test_of_zones_that_hold_it_only_without_what_is_reserved_it_takes_the_one_that_has_most_left() -> None:
+    others = [
+        an_executor("two-x", topology="team/two", application="two", node="a00", expected=15, created_at=NOW),
+        an_executor("three-x", topology="team/three", application="three", node="b00", expected=10, created_at=NOW),
+    ]
+    found = homes(rackless(a=16, b=19), [*others, *of("one", 4, expected=14)])
+    assert found == {"team/one": {"b"}}
 
 
 def test_those_to_come_have_the_rack_that_holds_all_of_them() -> None:
