@@ -174,15 +174,16 @@ class _Zones:
         offered = np.where(capacity.any(axis=0), np.maximum(self._room.free[nodes], 0.0).T, 0.0)
         free = np.array([np.bincount(places, weights=row, minlength=size) for row in offered])
         fits = (taken >= counts.sum()) & self._have(free, holds, counts, demand)
+        rows = self._on(one), np.sum(list(self._staff[one.topology].values()), axis=0)
+        own, kin = (np.bincount(places, weights=row[nodes], minlength=size) for row in rows)
         expected = self._expected.get((one.topology, one.component), COMPLETE)
         later = counts + expected.to_come * (np.arange(len(counts)) == counts.argmax())[:, None]
         whole = fits & self._have(free, holds, later, demand)
-        fits = whole if whole.any() else fits
+        # Those that come later are no reason to leave those that are there.
+        fits = whole if whole.any() and not own[fits].any() else fits
         able = np.flatnonzero(fits if fits.any() else taken > 0)
         if not len(able):
             return None, False
-        rows = self._on(one), np.sum(list(self._staff[one.topology].values()), axis=0)
-        own, kin = (np.bincount(places, weights=row[nodes], minlength=size) for row in rows)
         room = (holds / counts).min(axis=0)
         keys = (
             (room if whole.any() and (expected.known or level) else -room, -kin, -own)

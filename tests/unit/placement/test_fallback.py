@@ -81,6 +81,13 @@ def test_the_zone_where_the_others_of_its_component_run_comes_first() -> None:
     assert zones(placed(a_set(10), nodes, an_executor("r", node="a-0"))) == {"a": 10}
 
 
+def test_so_does_it_where_not_all_that_are_expected_have_room() -> None:
+    nodes = [*zone("a", nodes=3), *zone("b", nodes=4)]
+    running = an_executor("r", node="a-0", expected=14)
+    assert zones(placed(a_set(4, expected=14), nodes)) == {"b": 4}
+    assert zones(placed(a_set(4, expected=14), nodes, running)) == {"a": 4}
+
+
 def test_the_zone_of_other_components_of_its_topology_comes_next() -> None:
     nodes = [*zone("a", nodes=4), *zone("b", nodes=3)]
     assert zones(placed(a_set(10), nodes, an_executor("r", node="a-0", component="sink"))) == {"a": 10}
