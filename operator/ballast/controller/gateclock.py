@@ -34,14 +34,19 @@ LabelsOf = Callable[[str], Mapping[str, str]]
 class GateClock:
     alone_since: Mapping[str, float | None] = field(default_factory=dict)
     """By pod uid; None while another gate is there."""
+    first_read: Mapping[str, float] = field(default_factory=dict)
+    """By pod uid: when ours was first read to be alone. By its stamp, which is in whole seconds, a pod has often waited
+    for long when it comes, and those that come with it would not be waited for."""
     created_within_seconds: float = 0.0
-    """Of its stamp: within this a pod that is read for the first time has waited since then. By the stamp alone, which
-    is in whole seconds, it has often waited for long when it comes, and those that come with it are not waited for."""
+    """Of its stamp: a pod counts as first read within this. So what was there before a restart is not new."""
 
     def after(self, pods: Iterable[Pod], now: float) -> GateClock:
         """The clock after these pods, which are all; it forgets pods that are not gated."""
         gated = (pod for pod in pods if names.GATE in pod.gates and not pod.ended)
-        return replace(self, alone_since={pod.uid: self._since(pod, now) for pod in gated})
+        alone = {pod.uid: self._since(pod, now) for pod in gated}
+        latest = {uid: since + self.created_within_seconds for uid, since in alone.items() if since is not None}
+        read = {uid: min(self.first_read.get(uid, now), at, now) for uid, at in latest.items()}
+        return replace(self, alone_since=alone, first_read=read)
 
     def holds_alone(self, pods: Iterable[Pod]) -> bool:
         """Whether one of these pods, which it has seen, waits for Ballast and for nothing else."""
@@ -50,7 +55,7 @@ class GateClock:
     def _since(self, pod: Pod, now: float) -> float | None:
         if len(pod.gates) > 1:
             return None
-        since = self.alone_since.get(pod.uid, pod.created_at + self.created_within_seconds)
+        since = self.alone_since.get(pod.uid, pod.created_at)
         # Our clock may be behind the server's, or be set back: no pod may wait until it has caught up.
         return now if since is None else min(since, now)
 

@@ -258,6 +258,7 @@ class _Pass:
                 cores=facts.cores,
                 gates=tuple(gate for gate in pod.gates if gate != names.GATE),
                 last_gate_since=self._clock.alone_since.get(pod.uid),
+                first_read=self._clock.first_read.get(pod.uid),
                 running_since=facts.running_since,
                 unschedulable_since=facts.unschedulable_since,
                 lacks_room=facts.lacks_room,

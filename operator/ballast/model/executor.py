@@ -71,6 +71,9 @@ class Executor:
     """Scheduling gates of others that are still there."""
     last_gate_since: float | None = None
     """Since when ours is the last gate; None while others hold it too, or when it is not gated."""
+    first_read: float | None = None
+    """When that was first read, up to a second later: those that are created with it are waited for from then on. None:
+    at that time."""
     running_since: float | None = None
     unschedulable_since: float | None = None
     lacks_room: bool = True

@@ -317,7 +317,9 @@ def _started_sets(executors: Iterable[Executor]) -> set[SetKey]:
 
 def _held_until(ready: list[Executor], placement: PlacementPolicy, *, late: bool, size: int | None) -> float | None:
     """None: go now. The first executors of a set wait a moment for those that come with them; later ones join them."""
-    since = [e.last_gate_since for e in ready if e.last_gate_since is not None]
+    since = [(e.last_gate_since, e.first_read) for e in ready if e.last_gate_since is not None]
     if not since or late or (size is not None and len(ready) >= size):
         return None
-    return min(since) + min(placement.debounce_seconds, placement.gate_timeout_seconds)
+    first_read = min(alone if read is None else read for alone, read in since)
+    first = min(alone for alone, _ in since)
+    return min(first_read + placement.debounce_seconds, first + placement.gate_timeout_seconds)

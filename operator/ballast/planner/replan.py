@@ -141,7 +141,9 @@ def _placeable(executor: Executor, homes: Collection[str]) -> bool:
 
 def _waiting(executor: Executor, policy: Policy, now: float) -> Executor:
     freed = untied(executor, policy.levels)
-    return replace(freed, phase=Phase.GATED, node=None, last_gate_since=now, running_since=None, pinned=False)
+    return replace(
+        freed, phase=Phase.GATED, node=None, last_gate_since=now, first_read=None, running_since=None, pinned=False
+    )
 
 
 def _relieved(snapshot: Snapshot, executors: Collection[Executor]) -> tuple[Node, ...]:

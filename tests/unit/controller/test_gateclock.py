@@ -27,10 +27,19 @@ def test_a_pod_with_our_gate_alone_has_waited_since_its_creation() -> None:
 
 
 @pytest.mark.parametrize(("read", "since"), [(0.0, 0.0), (0.6, 0.6), (50.0, 1.0)])
-def test_a_pod_has_waited_since_it_was_read_within_the_second_of_its_stamp(read: float, since: float) -> None:
+def test_a_pod_is_first_read_within_the_second_of_its_stamp_and_has_waited_since_its_creation(
+    read: float, since: float
+) -> None:
     clock = GateClock(created_within_seconds=1.0).after(gated(), CREATED_AT + read)
-    assert clock.alone_since == {UID: CREATED_AT + since}
-    assert clock.after(gated(), CREATED_AT + 60).alone_since == {UID: CREATED_AT + since}
+    assert (clock.alone_since, clock.first_read) == ({UID: CREATED_AT}, {UID: CREATED_AT + since})
+    clock = clock.after(gated(), CREATED_AT + 60)
+    assert (clock.alone_since, clock.first_read) == ({UID: CREATED_AT}, {UID: CREATED_AT + since})
+
+
+def test_a_pod_is_first_read_when_ours_is_its_only_gate() -> None:
+    clock = GateClock(created_within_seconds=1.0).after(gated(FOREIGN), CREATED_AT + 50)
+    assert clock.first_read == {}
+    assert clock.after(gated(), CREATED_AT + 60).first_read == {UID: CREATED_AT + 60}
 
 
 def test_the_clock_stands_while_another_gate_is_there() -> None:

@@ -73,6 +73,19 @@ def test_a_hold_says_until_when() -> None:
     assert [(h.reason, h.until) for h in found.holds] == [(Reason.WAITING_FOR_SET, NOW - 0.1 + 0.3)]
 
 
+def test_those_created_together_are_waited_for_since_the_first_was_read() -> None:
+    stamped = replace(gated("e-1", since=NOW - 1.0), first_read=NOW - 0.1)
+    found = releases(a_snapshot(executors=(stamped,)), ENFORCE, NOW)
+    assert [(h.reason, h.until) for h in found.holds] == [(Reason.WAITING_FOR_SET, NOW - 0.1 + 0.3)]
+
+
+def test_the_gate_timeout_counts_since_the_creation_whenever_it_was_read() -> None:
+    stamped = replace(gated("e-1", since=NOW - 1.0), first_read=NOW - 0.1)
+    patient = replace(ENFORCE, debounce_seconds=4.0, gate_timeout_seconds=4.0)
+    found = releases(a_snapshot(executors=(stamped,)), patient, NOW)
+    assert [hold.until for hold in found.holds] == [NOW + 3.0]
+
+
 def test_a_set_is_not_held_longer_than_the_gate_timeout_whatever_the_debounce() -> None:
     patient = replace(ENFORCE, debounce_seconds=20.0, gate_timeout_seconds=4.0)
     waiting = a_snapshot(executors=(gated("e-1", since=NOW - 3), gated("e-2", since=NOW)))
