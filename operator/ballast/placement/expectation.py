@@ -20,6 +20,8 @@ from ballast.placement.room import Room
 
 RESERVED_SECONDS = 60.0
 """After its latest executor was created, a set has no room reserved any more: more may never come."""
+GROWTH_SECONDS = 600.0
+"""The same after its first one was: what dynamic allocation removes and creates again must not renew it for ever."""
 
 ComponentKey = tuple[str, str]
 """Topology, component."""
@@ -79,12 +81,13 @@ def declared_sizes(snapshot: Snapshot) -> dict[ComponentKey, int]:
 def _expectation(members: list[Executor], declared: int | None, before: int, now: float) -> Expectation:
     newest = max(members, key=lambda executor: (executor.created_at, executor.key))
     # An application that is started again may still have executors of its last run.
-    there = sum(executor.application == newest.application for executor in members)
+    created = [executor.created_at for executor in members if executor.application == newest.application]
+    there = len(created)
     known = declared is not None
     to_come = max(0, (before if declared is None else declared) - there)
     # Of what may grow to any size, others expect that it doubles.
     count = to_come if known else max(to_come, there)
-    lately = abs(now - newest.created_at) < RESERVED_SECONDS
+    lately = abs(now - newest.created_at) < RESERVED_SECONDS and now - min(created) < GROWTH_SECONDS
     return Expectation(to_come, known=known, reserved=newest.requests.times(count if lately else 0))
 
 

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from ballast.model import DEFAULT_LEVELS, Component, Executor, Memory, Node, Phase, Resources, Topology
-from ballast.placement.expectation import RESERVED_SECONDS, Expectation, ReservedRoom, expectations
+from ballast.placement.expectation import (
+    GROWTH_SECONDS,
+    RESERVED_SECONDS,
+    Expectation,
+    ReservedRoom,
+    expectations,
+)
 from ballast.placement.node_locations import node_locations
 from ballast.placement.placing import place
 from ballast.placement.room import Room
@@ -70,6 +76,18 @@ def test_executors_that_are_on_their_way_out_do_not_count() -> None:
 )
 def test_room_is_reserved_for_a_while_after_the_latest_executor_was_created(seconds: float, cores: float) -> None:
     assert expected(*some(1), declared=10, now=NOW + seconds).reserved.cpu_cores == cores
+
+
+@pytest.mark.parametrize(("seconds", "cores"), [(GROWTH_SECONDS - 1, 8.0), (GROWTH_SECONDS, 0.0)])
+def test_executors_that_come_again_and_again_renew_it_for_a_while(seconds: float, cores: float) -> None:
+    first = an_executor("first", node="n1", application="spark-1", created_at=NOW - seconds)
+    latest = gated("latest", since=NOW, application="spark-1")
+    assert expected(first, latest, declared=10).reserved.cpu_cores == cores
+
+
+def test_what_is_left_of_the_run_before_does_not_shorten_it() -> None:
+    old = an_executor("old", node="n1", application="spark-before", created_at=NOW - 10 * GROWTH_SECONDS)
+    assert expected(old, *some(1), declared=10).reserved.cpu_cores == 9.0
 
 
 @pytest.mark.parametrize(("before", "count"), [(0, 3), (40, 37)])
