@@ -424,7 +424,7 @@ class Operator:
     def _is_succeeded(self) -> bool:
         """Whether another replica is there, as in a rolling update, and not about to stop as well.
 
-        Scaled to zero, all replicas are deleted within a moment: so it is looked twice.
+        Scaled to zero, all replicas are deleted within a moment: so this looks twice.
         """
         namespace, identity = self._settings.namespace, self._settings.identity
         if not another_is_ready(self._client, namespace=namespace, identity=identity):

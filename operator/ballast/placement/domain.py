@@ -133,18 +133,18 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     room = (offered / view.counts[:, None]).min(axis=0)
     left = np.bincount(places, weights=view.free_share[part], minlength=size).astype(np.float64)
     fits = _fitting(view, part, places, holds, level)
-    beside, holds_all, may_outgrow = fits, fits, level == 0 and view.open_ended
+    fits_unreserved, holds_all, may_outgrow = fits, fits, level == 0 and view.open_ended
     if may_outgrow or (level == 0 and view.reserved is not None):
         # How many one node may host depends on how many there will be.
         unreserved = _unreserved(view, part, places)
         room = unreserved if may_outgrow else np.minimum(room, unreserved)
     if view.growing or (level == 0 and view.reserved is not None):
-        beside = holds_all = fits & _fitting(view, part, places, offered, level, expected=True, reserved=True)
+        fits_unreserved = holds_all = fits & _fitting(view, part, places, offered, level, expected=True, reserved=True)
     if level == 0 and view.reserved is not None:
         whole = fits & _fitting(view, part, places, offered, level, expected=True)
         runs = _sums(workload.present[view.component], part, places, size).any(axis=0)
-        holds_all = beside | (whole & (runs if beside.any() else True))
-    tightest = beside & (not may_outgrow)
+        holds_all = fits_unreserved | (whole & (runs if fits_unreserved.any() else True))
+    tightest = fits_unreserved & (not may_outgrow)
     sense = np.where(tightest, 1.0, -1.0)
     split = np.zeros(size) if may_outgrow else 1.0 - _whole_within(view, part, places, size, level)
     lacking = np.where(tightest, 0.0, 1.0 + room.max() - room) + np.where(holds_all, 0.0, 1.0 + room.max())

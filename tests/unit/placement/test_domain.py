@@ -259,9 +259,9 @@ def test_the_zone_of_those_that_run_is_tried_although_others_have_reserved_its_r
     all_of_a = Resources(8.0, GIB, 8)
     reserved = ReservedRoom(locations, room, {("team/other", "work"): Expectation(8, reserved=all_of_a)})
     reserved.look([an_executor("other-x", topology="team/other", component="work", node="ar1")], {})
-    beside = replace(view, pool=replace(view.pool, reserved=reserved))
-    assert beside.reserved is not None
-    assert tried(beside)[0] == tried(view)[0]
+    with_reserved = replace(view, pool=replace(view.pool, reserved=reserved))
+    assert with_reserved.reserved is not None
+    assert tried(with_reserved)[0] == tried(view)[0]
 
 
 def test_in_a_hurry_two_places_of_a_level_are_enough() -> None:
