@@ -1,20 +1,35 @@
 # syntax=docker/dockerfile:1
+# Everything is made on the machine that builds, for the platform that it is for: the last stages only copy. Give BASE
+# by digest for a build that can be repeated.
 ARG BASE=python:3.12-slim-bookworm
+# An image of Spark for `--target spark`, with the same minor version of Python.
+ARG SPARK_BASE=apache/spark:4.0.1-scala2.13-java17-python3-ubuntu
 
-FROM ${BASE} AS build
-ENV UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=/opt/ballast \
-    UV_SYSTEM_CERTS=1
+FROM --platform=$BUILDPLATFORM ${BASE} AS build
+ARG TARGETARCH=amd64
+# Files with equal contents and times make equal layers.
+ARG SOURCE_DATE_EPOCH=0
+ENV UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=1
 RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --no-cache-dir uv==0.13.9
 WORKDIR /src
 COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN /opt/uv/bin/uv sync --frozen --no-default-groups --no-install-project
+COPY scripts/install.sh scripts/
+RUN sh scripts/install.sh dependencies /opt/ballast $TARGETARCH
 COPY operator operator
 COPY docs docs
-RUN /opt/uv/bin/uv sync --frozen --no-default-groups --no-editable
+RUN sh scripts/install.sh program /opt/ballast
 
-FROM ${BASE}
+FROM build AS build-spark
+RUN sh scripts/install.sh dependencies /opt/ballast $TARGETARCH spark && sh scripts/install.sh program /opt/ballast
+
+# Spark with Ballast for jobs: the data source, history, backtest, audit and routing.
+FROM ${SPARK_BASE} AS spark
+COPY --from=build-spark /opt/ballast /opt/ballast
+ENV PYTHONPATH=/opt/ballast
+
+FROM ${BASE} AS operator
 COPY --from=build /opt/ballast /opt/ballast
-ENV PATH=/opt/ballast/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+ENV PYTHONPATH=/opt/ballast PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 65532:65532
-ENTRYPOINT ["ballast"]
+ENTRYPOINT ["python3", "-m", "ballast"]
 CMD ["--help"]

@@ -13,7 +13,7 @@ TIMED = TIMEFORMAT="== $@: %0R s"; time
 # What decides, and needs neither Java, nor a browser, nor a cluster; the logs of collectors are Java's.
 QUICK := $(addprefix tests/unit/,api model moves planner placement shedding grouping sizing)
 
-.PHONY: help setup demo backtest test quick check unit spark cluster soak bench comparison dependencies generate format image clean
+.PHONY: help setup demo backtest test quick check unit spark cluster soak bench comparison dependencies generate format release image clean
 # The stages of `test` use both cores each.
 .NOTPARALLEL:
 
@@ -34,8 +34,8 @@ test: setup check unit spark cluster ## Run every test and check that a change m
 
 quick: ## Check format, lint, types and layers, and run the core's tests: a minute, as any user, without Java or a cluster
 	@scripts/setup.sh --quick
-	@.venv-quick/bin/ruff format --check operator tests benchmarks examples
-	@.venv-quick/bin/ruff check operator tests benchmarks examples
+	@.venv-quick/bin/ruff format --check operator tests benchmarks examples scripts
+	@.venv-quick/bin/ruff check operator tests benchmarks examples scripts
 	@.venv-quick/bin/lint-imports
 	@.venv-quick/bin/mypy --cache-dir .mypy_cache/quick --exclude operator/ballast/spark/ operator $(QUICK)
 	@.venv-quick/bin/python -m pytest -m "not soak" -n 2 --maxschedchunk 8 $(QUICK) --ignore=tests/unit/sizing/test_gc.py
@@ -43,9 +43,9 @@ quick: ## Check format, lint, types and layers, and run the core's tests: a minu
 check: ## Format, lint, types, layers, prose and generated files
 	@scripts/setup.sh --python-only
 	@test ! -e operator/__init__.py || { echo "operator/__init__.py hides the standard library's: delete it"; exit 1; }
-	@$(TIMED) { .venv/bin/ruff format --check operator tests benchmarks examples && \
-	  .venv/bin/ruff check operator tests benchmarks examples && \
-	  .venv/bin/mypy operator tests benchmarks examples && \
+	@$(TIMED) { .venv/bin/ruff format --check operator tests benchmarks examples scripts && \
+	  .venv/bin/ruff check operator tests benchmarks examples scripts && \
+	  .venv/bin/mypy operator tests benchmarks examples scripts && \
 	  .venv/bin/lint-imports && \
 	  $(RUN) -m tests.prose && \
 	  .venv/bin/ballast crds --check; }
@@ -73,14 +73,17 @@ generate: ## Rewrite generated files (CRDs and their copies, manifests)
 	@$(RUN) -m tests.metrics_page
 
 format: ## Format and mend what can be mended
-	@.venv/bin/ruff format operator tests benchmarks examples
-	@.venv/bin/ruff check --fix operator tests benchmarks examples
+	@.venv/bin/ruff format operator tests benchmarks examples scripts
+	@.venv/bin/ruff check --fix operator tests benchmarks examples scripts
 
 comparison: ## Simulate every combination of strategies, and write docs/comparison.md
 	@$(RUN) -m benchmarks comparison
 
 dependencies: ## Look for known vulnerabilities and licenses to avoid in what is installed with Ballast (asks the package index)
 	@scripts/dependencies.sh
+
+release: ## Make everything that a release consists of in dist/VERSION, and publish nothing: make release VERSION=0.1.0
+	@$(RUN) scripts/release.py $(VERSION) $(RELEASE_OPTIONS)
 
 image: ## Build the container image without a container engine, and try it
 	@scripts/image.sh

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -39,10 +38,9 @@ class Dockerfile:
         return [source for line in lines for source in line[:-1]]
 
     @property
-    def last_sync(self) -> list[str]:
-        """The arguments with which uv makes the environment that goes into the image."""
-        *_, last = [rest.split() for rest in self.all("RUN") if " sync " in rest]
-        return last[last.index("sync") :]
+    def installs(self) -> list[list[str]]:
+        """The commands that make the folder that goes into the operator's image: dependencies, then the program."""
+        return [rest.split() for rest in self.all("RUN") if "scripts/install.sh" in rest and "&&" not in rest]
 
 
 DOCKERFILE = Dockerfile.read(ROOT / "Dockerfile")
@@ -50,25 +48,38 @@ COMMANDS = [[], ["run"], ["release"], ["crds"], ["plan"]]
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made as in the image, from nothing but what the Dockerfile copies; that is gone again."""
     folder = tmp_path_factory.mktemp("image")
-    context, made = folder / "src", folder / "environment"
+    context, made = folder / "src", folder / "installed"
     context.mkdir()
     for source in DOCKERFILE.copied:
+        (context / source).parent.mkdir(exist_ok=True)
         _copy(ROOT / source, context / source)
-    variables = {"UV_PROJECT_ENVIRONMENT": str(made), "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never"}
-    done = subprocess.run(
-        [_uv(), *DOCKERFILE.last_sync],
-        cwd=context,
-        env=os.environ | variables,
+    variables = {"PATH": f"{_uv().parent}:{os.environ['PATH']}"}
+    assert len(DOCKERFILE.installs) == 2
+    for command in DOCKERFILE.installs:
+        words = [
+            str(made) if word == "/opt/ballast" else "amd64" if word == "$TARGETARCH" else word for word in command
+        ]
+        done = subprocess.run(
+            words, cwd=context, env=os.environ | variables, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    shutil.rmtree(context)
+    return made
+
+
+def _python(installed: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The system's interpreter, as in the image, with that folder alone."""
+    return subprocess.run(
+        ["/usr/bin/python3", *arguments],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
+        cwd="/",
     )
-    assert done.returncode == 0, done.stderr
-    shutil.rmtree(context)
-    return made
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -81,10 +92,11 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def _uv() -> str:
-    """As scripts/setup.sh finds it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ballast" / f"uv-{_uv_version()}"
-    return shutil.which("uv") or str(cache / "bin" / "uv")
+def _uv() -> Path:
+    done = subprocess.run(
+        ["sh", "scripts/setup.sh", "--print-uv"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return Path(done.stdout.strip())
 
 
 def _uv_version() -> str:
@@ -94,19 +106,31 @@ def _uv_version() -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_the_program_works_with_what_the_image_holds(environment: Path, command: list[str]) -> None:
-    (program,) = json.loads(DOCKERFILE.all("ENTRYPOINT")[-1])
-    done = subprocess.run(
-        [environment / "bin" / program, *command, "--help"], capture_output=True, text=True, check=False, cwd="/"
-    )
+def test_the_program_works_with_what_the_image_holds(installed: Path, command: list[str]) -> None:
+    interpreter, *program = json.loads(DOCKERFILE.all("ENTRYPOINT")[-1])
+    assert interpreter == "python3"
+    done = _python(installed, *program, *command, "--help")
     assert done.returncode == 0, done.stderr
     assert "Usage: ballast" in done.stdout
 
 
+def test_the_command_line_reads_a_kubeconfig_with_what_the_image_holds(installed: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("apiVersion: v1\nkind: Config\ncurrent-context: gone\n", encoding="utf-8")
+    done = _python(installed, "-m", "ballast", "status", "--kubeconfig", str(config))
+    assert done.returncode == 1
+    assert "gone" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("module", ["pytest", "hypothesis", "pyspark", "tests"])
-def test_what_only_tests_need_is_not_in_the_image(environment: Path, module: str) -> None:
+def test_what_only_tests_need_is_not_in_the_image(installed: Path, module: str) -> None:
     script = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is not None)"
-    subprocess.run([environment / "bin" / "python", "-c", script], check=True, cwd="/")
+    assert _python(installed, "-S", "-c", script).returncode == 0
+
+
+def test_the_image_holds_at_most_180_mib_of_packages(installed: Path) -> None:
+    assert sum(path.stat().st_size for path in installed.rglob("*") if path.is_file()) <= 180 * 2**20
 
 
 def test_the_image_and_the_checkout_use_the_same_uv() -> None:
