@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import yaml
@@ -15,15 +14,13 @@ import yaml
 from ballast.controller.failures import Failure
 from ballast.kube.kinds import BALANCING_POLICY, CLAIM, EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY, VOLUME
 from ballast.kube.objects import Query, read_list
-from tests.cluster.chart.caller import Caller, user
-from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation, grant
-from tests.cluster.chart.objects import gates_of, move
+from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation
+from tests.cluster.chart.objects import gates_of
 from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
 from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage, take_places, traveling
 from tests.cluster.controller.pool import (
     ENFORCE,
     PATIENCE_SECONDS,
-    POOL_LABEL,
     ZONE_LABEL,
     Pool,
     pool,
@@ -116,80 +113,6 @@ def _rounds_until(on: Stage, holds: Callable[[JSON], bool], what: str) -> JSON:
 def _unschedulable(pod: JSON) -> bool:
     conditions = pod["status"].get("conditions") or ()
     return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
-
-
-@contextmanager
-def evicting(installed: Installation, mine: Pool, pod: str) -> Iterator[Caller]:
-    """A user who may evict this one pod, and ask for moves."""
-    grant(installed.testbed, mine.name, "tenant", verbs=["create"], group="ballast.dev", resources=["executormoves"])
-    evictions = ["pods/eviction"]
-    grant(installed.testbed, mine.name, "tenant", verbs=["create"], group="", resources=evictions, names=[pod])
-    with user(installed.testbed, "tenant") as caller:
-        yield caller
-
-
-def of_two_pods(on: Stage) -> JSON:
-    """Under the name of the pod on the hot node, with the uid of the other one."""
-    body = move("of-two-pods", pod=on.executor(HOT)["metadata"]["name"], approved=True)
-    body["spec"]["executor"]["uid"] = on.executor(WARM)["metadata"]["uid"]
-    body["spec"] |= {"sourceNodeName": on.mine.node(WARM), "targetNodeName": on.mine.node(COLD)}
-    return body
-
-
-def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installation) -> None:
-    with stage(installed, "stays") as on, pool(installed.testbed, "stays-not-ours") as others:
-        here = on.mine.node(HOT)
-        driver = on.mine.executor(9, role="driver", gates=(), nodeName=here)
-        stranger = on.mine.executor(8, role="other", gates=(), nodeName=here)
-        tolerated = {POOL_LABEL: on.mine.name}
-        foreign = others.executor(7, gates=(), nodeName=here, nodeSelector=tolerated)
-        on.ask("of-a-driver", driver)
-        on.ask("of-a-stranger", stranger)
-        on.ask("from-elsewhere", on.executor(HOT), sourceNodeName=on.mine.node("b2"))
-        on.ask("from-nowhere", on.executor(HOT), sourceNodeName="gone", targetNodeName="nowhere")
-        on.ask("of-another-topology", on.executor(HOT), topologyName="other")
-        on.ask("from-the-cold-side", on.executor(WARM), targetNodeName=here)
-        executor = {"pod": foreign["metadata"]["name"], "uid": foreign["metadata"]["uid"]}
-        way = {"sourceNodeName": here, "targetNodeName": on.mine.node(COLD)}
-        others.apply(EXECUTOR_MOVE, "not-steered", {"topologyName": "x", "executor": executor, "approved": True, **way})
-        with evicting(installed, on.mine, on.executor(HOT)["metadata"]["name"]) as tenant:
-            mixed = tenant.create(EXECUTOR_MOVE, of_two_pods(on), namespace=on.mine.name)
-            assert mixed.ok, mixed
-        before = {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()}
-        assert {name: on.outcome(name) for name in ("of-a-driver", "of-a-stranger", "from-elsewhere")} == {
-            "of-a-driver": ("Refused", "Driver"),
-            "of-a-stranger": ("Refused", "NotOptedIn"),
-            "from-elsewhere": ("Refused", "Misdescribed"),
-        }
-        assert on.outcome("of-two-pods") == ("Refused", "Misdescribed")
-        assert on.outcome("of-another-topology") == ("Refused", "Misdescribed")
-        assert on.outcome("from-the-cold-side")[0] == "Refused"
-        assert others.read(EXECUTOR_MOVE, "not-steered")["status"]["reason"] == "NotOptedIn"
-        on.clock.ahead_seconds += 60.0
-        assert on.outcome("from-nowhere") == ("Refused", "NoPolicy")
-        assert {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()} == before
-
-
-@pytest.mark.soak
-def test_a_move_of_a_pod_in_another_namespace_is_told_nothing_of_whether_that_exists(installed: Installation) -> None:
-    with stage(installed, "guesses") as on, pool(installed.testbed, "guesses-of") as others:
-        there: JSON = {"gates": (), "nodeName": on.mine.node(HOT), "nodeSelector": {POOL_LABEL: on.mine.name}}
-        pods = [others.executor(7, **there), others.executor(8, role="other", **there)]
-        pods.append(others.executor(9, role="driver", **there))
-        uids = [*(str(pod["metadata"]["uid"]) for pod in pods), str(uuid4())]
-        with evicting(installed, on.mine, "guessed") as tenant:
-            for number, uid in enumerate(uids):
-                body = move(f"guess-{number}", pod="guessed", approved=True)
-                body["spec"]["executor"]["uid"] = uid
-                body["spec"] |= {"sourceNodeName": on.mine.node(HOT), "targetNodeName": on.mine.node(COLD)}
-                created = tenant.create(EXECUTOR_MOVE, body, namespace=on.mine.name)
-                assert created.ok, created
-        told = set()
-        for number in range(len(uids)):
-            outcome = on.outcome(f"guess-{number}")
-            told.add((*outcome, on.mine.read(EXECUTOR_MOVE, f"guess-{number}")["status"]["message"]))
-        assert told == {("Expired", "ExecutorGone", "guessed went by itself; nothing was evicted")}
-        assert {pod["metadata"]["uid"] for pod in others.pods()} == set(uids[:-1])
 
 
 @pytest.mark.soak

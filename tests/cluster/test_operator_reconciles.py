@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-from ballast.api import BalancingPolicy
-from ballast.controller.cluster_objects import Read
-from ballast.controller.cluster_view import ClusterView
-from ballast.controller.context import Context
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube import names
 from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY, Kind
@@ -358,34 +354,6 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
             assert stalled["reason"] == "InvalidSpec"
             assert words in stalled["message"]
         assert required_labels(mine.pod("spark-1-exec-1"))
-
-
-@pytest.mark.soak
-def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(
-    installed: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = ClusterView.context
-
-    def failing(view: ClusterView, read: Read[BalancingPolicy], *more: Any) -> Context:
-        if read.resource.metadata.name == "failing-1":
-            raise ZeroDivisionError("a mistake of ours")
-        return context(view, read, *more)
-
-    monkeypatch.setattr(ClusterView, "context", failing)
-    with pool(installed.testbed, "failing", zones()) as mine, pool(installed.testbed, "other", zones(1)) as others:
-        mine.policy("failing-1")
-        others.policy()
-        for each in (mine, others):
-            each.executors(1)
-        with life(installed, Clock(ahead_seconds=5.0)) as operator:
-            operator.reconciler.run()
-        stalled = mine.condition(BALANCING_POLICY, "Stalled", "failing-1")
-        assert stalled is not None
-        assert (stalled["reason"], stalled["message"]) == ("PassFailed", "ZeroDivisionError: a mistake of ours")
-        assert operator.metric("ballast_passes_total", policy="failing-1", result="error") == 1.0
-        assert operator.metric("ballast_passes_total", policy="other", result="ok") == 1.0
-        assert not mine.gated("spark-1-exec-1")
-        assert required_labels(others.pod("spark-1-exec-1"))
 
 
 def vector(*result: JSON) -> str:

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from ballast.controller.metrics_reader import MetricsReader
-from ballast.kube import names
 from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
 from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import NAMESPACE, Installation
-from tests.cluster.controller.hand import Clock, FakeFigures, hand
-from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
+from tests.cluster.controller.hand import Clock, hand
+from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, Pool, pool, zones
 from tests.testbed.waiting import wait_until
 from tests.unit.prometheus.server import Server, serving
 
@@ -73,29 +72,6 @@ def clicks(brokers: str) -> JSON:
     }
     kind = SPARK_TOPOLOGY
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "clicks"}, "spec": spec}
-
-
-@pytest.mark.soak
-def test_task_slots_that_a_tenant_claims_fail_no_pass(installed: Installation) -> None:
-    """Their sum is more than a float holds. The victim's pods run in another namespace of the same policy."""
-    with pool(installed.testbed, "claiming", zones()) as mine, pool(installed.testbed, "claimed") as others:
-        mine.policy(namespaceSelector={"matchLabels": {names.GATE_CHOICE: "enabled"}})
-        claimed = {"name": "x", "image": "x", "env": [{"name": "SPARK_EXECUTOR_CORES", "value": "1e308"}]}
-        running: JSON = {"gates": (), "nodeName": mine.node("b2"), "nodeSelector": {POOL_LABEL: mine.name}}
-        mine.nodes_of(mine.executors(2, application="claiming", containers=[claimed], **running))
-        metrics = FakeFigures({mine.node(name): 0.1 for name in ("a1", "b2")})
-        operator = hand(installed.testbed, clock=Clock(ahead_seconds=5.0), metrics=metrics)
-        try:
-            placed = others.executors(2, nodeSelector={POOL_LABEL: mine.name})
-            operator.reconcile()
-            others.nodes_of(placed)
-            assert all(ZONE_LABEL in required_labels(others.pod(name)) for name in placed)
-            condition = mine.condition(BALANCING_POLICY, "Ready")
-            assert condition is not None
-            assert condition["status"] == "True", condition
-        finally:
-            operator.close()
-            installed.switch(gating=False)
 
 
 def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
