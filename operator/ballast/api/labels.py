@@ -68,5 +68,10 @@ class LabelSelector(Model):
         )
 
     @property
+    def keys(self) -> frozenset[str]:
+        """The labels that it asks for."""
+        return frozenset((*self.match_labels, *(each.key for each in self.match_expressions)))
+
+    @property
     def is_empty(self) -> bool:
         return not self.match_labels and not self.match_expressions

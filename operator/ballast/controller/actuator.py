@@ -343,7 +343,9 @@ def _stray(pod: Pod, failed: Mapping[str, str]) -> Placement:
     reason, detail = Reason.NOT_ENFORCED, "no policy places executors here"
     if pod.namespace in failed:
         detail = f"the pass of policy {failed[pod.namespace]} failed with it; conditions of the policy say why"
-    if pod.executor is None:
+    if pod.beyond:
+        detail = f"its namespace has {pod.beyond}"
+    elif pod.executor is None:
         reason, detail = Reason.DRIVER if pod.is_driver else Reason.NOT_ENFORCED, "only executors are placed"
     return Placement(pod.key, pod.uid, None, (), Pin.NONE, reason, detail)
 

@@ -10,7 +10,15 @@ from typing import Generic, Protocol, TypeVar
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
 from ballast.controller.observe import Lists
-from ballast.controller.quota import Excess, TopologyQuota
+from ballast.controller.quota import (
+    Excess,
+    excess,
+    first_of_each,
+    moves_within,
+    pod_excess,
+    pods_within,
+    topologies_within,
+)
 from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -24,6 +32,7 @@ from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import PodReader
 from ballast.model import Move
 from ballast.moves import MoveState, record
+from ballast.tenancy.door import Limit
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
@@ -62,7 +71,9 @@ class ClusterObjects:
     broken: tuple[InvalidResource, ...] = ()
     """Objects that this version can't read; they are left alone."""
     excesses: tuple[Excess, ...] = ()
-    """Of namespaces whose objects exceed their quota."""
+    """Of namespaces with more objects than come in: one object of each limit that is exceeded."""
+    turned_away: tuple[tuple[Read[SparkTopology], Limit], ...] = ()
+    """Topologies that did not come in; their status says so."""
 
 
 class Observer(Protocol):
@@ -84,28 +95,35 @@ class ClusterLister:
 
     def look(self) -> ClusterObjects:
         """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
-        moves = self._installed(kinds.EXECUTOR_MOVE, _as_is)
-        lists = self._lists()
+        moves = moves_within(self._installed(kinds.EXECUTOR_MOVE, _as_is))
+        lists, excesses = self._lists()
         # After the pods: a policy created before an executor must be seen before it is released as orphaned.
         broken: list[InvalidResource] = []
         policies = self._ours(kinds.BALANCING_POLICY, BalancingPolicy, broken)
-        quota = TopologyQuota()
-        topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken, admits=quota.admits)
+        topologies = topologies_within(self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken))
+        excesses += [excess(kinds.EXECUTOR_MOVE, raw, limit) for raw, limit in moves.outside]
         return ClusterObjects(
-            lists, oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken), quota.excesses()
+            lists,
+            oldest_first(policies),
+            tuple(topologies.inside),
+            tuple(moves.inside),
+            tuple(broken),
+            first_of_each(excesses),
+            tuple(topologies.outside),
         )
 
     def confirm(self) -> bool:
         """Policies and topologies were listed after the pods."""
         return True
 
-    def _lists(self) -> Lists:
-        pods = self._list(kinds.POD, self._pods.read)
-        mounting = any(pod.claims for pod in pods)
+    def _lists(self) -> tuple[Lists, list[Excess]]:
+        pods = pods_within(self._list(kinds.POD, self._pods.read))
+        mounting = any(pod.claims for pod in pods.inside)
         volumes = self._list(kinds.VOLUME, read_volume) if mounting else []
         namespaces = dict(self._list(kinds.NAMESPACE, _labeled, metadata_only=True))
         nodes = self._list(kinds.NODE, self._nodes.read)
-        return Lists(pods, nodes, namespaces, Volumes.of(volumes))
+        excesses = [pod_excess(pod, limit) for pod, limit in pods.outside]
+        return Lists(pods.inside, nodes, namespaces, Volumes.of(volumes)), excesses
 
     def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:
         return read_list(self._client, Query(kind, metadata_only=metadata_only), read).items
@@ -117,17 +135,8 @@ class ClusterLister:
         except NotFound as error:
             raise NotInstalledError(kind.plural) from error
 
-    def _ours(
-        self,
-        kind: Kind,
-        model: type[R],
-        broken: list[InvalidResource],
-        *,
-        admits: Callable[[JSON], bool] = lambda _: True,
-    ) -> list[Read[R]]:
+    def _ours(self, kind: Kind, model: type[R], broken: list[InvalidResource]) -> list[Read[R]]:
         def read(raw: JSON) -> Read[R] | None:
-            if not admits(raw):
-                return None
             try:
                 return Read(raw, resource_of(kind, model, raw))
             except InvalidResource as error:

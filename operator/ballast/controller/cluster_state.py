@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
 from ballast.controller.cluster_objects import ClusterObjects, NotInstalledError, Read, oldest_first, resource_of
@@ -24,7 +26,16 @@ from ballast.controller.failures import Failure
 from ballast.controller.membership import key_of
 from ballast.controller.observe import Lists
 from ballast.controller.pod_index import PodIndex
-from ballast.controller.quota import Excess, MoveQuota, Quota, TopologyQuota
+from ballast.controller.quota import (
+    Excess,
+    by_hand,
+    excess,
+    first_of_each,
+    moves_within,
+    pod_excess,
+    pods_within,
+    topologies_within,
+)
 from ballast.errors import InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
@@ -36,7 +47,7 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeFacts, NodeReader
 from ballast.kube.objects import Objects, Query, read_list
 from ballast.kube.pods import Pod, PodReader
-from ballast.moves.record import BY_HAND
+from ballast.tenancy.door import KEPT_BYTES, Kept
 
 _LOG = logging.getLogger(__name__)
 R = TypeVar("R", bound=Resource)
@@ -87,14 +98,15 @@ class ClusterState:
             Query(kinds.NAMESPACE, metadata_only=True), _namespace, self._namespace_changed
         )
         self._volumes = self._informer(Query(kinds.VOLUME), read_volume, _unnoticed)
-        self._moves: Store[JSON | None] = Store(self._move, self._move_changed)
+        self._moves: Store[JSON | Excess] = Store(self._move, self._move_changed)
         self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
             partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
         )
-        self._topologies: Store[Read[SparkTopology] | InvalidResource | None] = Store(
+        self._topologies: Store[Read[SparkTopology] | InvalidResource | Excess] = Store(
             self._topology, self._topology_changed
         )
-        self._topology_quota, self._move_quota = TopologyQuota(), MoveQuota()
+        self._kept = {kinds.SPARK_TOPOLOGY: Kept(), kinds.EXECUTOR_MOVE: Kept()}
+        """By uid. What is not kept is read again by `verify`."""
         self._ours: dict[Kind, Store[Any]] = {
             kinds.EXECUTOR_MOVE: self._moves,
             kinds.BALANCING_POLICY: self._policies,
@@ -178,15 +190,12 @@ class ClusterState:
 
         Raises KubeError, and NotInstalledError where the cluster does not know our kinds.
         """
-        for quota, limited in self._limited():
-            with limited.lock:
-                for uid in quota.retriable():
-                    limited.forget(uid)
+        for kind in self._kept:
+            for each in self._ours[kind].values():
+                if isinstance(each, Excess):
+                    self._ours[kind].forget(each.uid)
         differing = self._list(*self._ours)
         self._verified_at = self._monotonic()
-        for quota, limited in self._limited():
-            with limited.lock:
-                quota.retain(limited.uids())
         with self._hearing:
             known = differing.union(*(store.uids() for store in self._ours.values()))
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
@@ -220,16 +229,6 @@ class ClusterState:
             self._uids.clear()
         self.distrust()
         return True
-
-    def _limited(self) -> tuple[tuple[Quota, Store[Any]], ...]:
-        return (self._topology_quota, self._topologies), (self._move_quota, self._moves)
-
-    def _excesses(self) -> tuple[Excess, ...]:
-        found: list[Excess] = []
-        for quota, limited in self._limited():
-            with limited.lock:
-                found.extend(quota.excesses())
-        return tuple(found)
 
     def unheard(self, missed: Mapping[str, int]) -> bool:
         """Whether kopf has still not reported one of these objects as `verify` found it.
@@ -274,16 +273,21 @@ class ClusterState:
             self.verify()
         for each in (self._namespaces, self._nodes, self._pods):
             self._await(each, patience_seconds)
-        moves = tuple(each for each in self._moves.values() if each is not None)
-        policies, topologies = self._policies.values(), self._topologies.values()
-        followed = [each for each in topologies if isinstance(each, Read)]
+        all_moves, policies, all_topologies = self._moves.values(), self._policies.values(), self._topologies.values()
+        moves = moves_within([each for each in all_moves if not isinstance(each, Excess)])
+        topologies = topologies_within([each for each in all_topologies if isinstance(each, Read)])
+        namespaces = _namespaces_of_ends(topologies.inside, moves.inside)
+        lists, excesses = self._lists(namespaces, patience_seconds)
+        excesses += [each for each in (*all_moves, *all_topologies) if isinstance(each, Excess)]
+        excesses += [excess(kinds.EXECUTOR_MOVE, raw, limit) for raw, limit in moves.outside]
         return ClusterObjects(
-            self._lists(_namespaces_of_ends(followed, moves), patience_seconds),
+            lists,
             oldest_first([each for each in policies if isinstance(each, Read)]),
-            tuple(sorted(followed, key=lambda each: key_of(each.resource))),
-            moves,
-            tuple(each for each in (*policies, *topologies) if isinstance(each, InvalidResource)),
-            self._excesses(),
+            tuple(sorted(topologies.inside, key=lambda each: key_of(each.resource))),
+            tuple(moves.inside),
+            tuple(each for each in (*policies, *all_topologies) if isinstance(each, InvalidResource)),
+            first_of_each(excesses),
+            tuple(topologies.outside),
         )
 
     def created_at(self, namespace: str, pod: str) -> float | None:
@@ -322,12 +326,13 @@ class ClusterState:
         with self._pods.store.lock:
             return [self._index.with_nomination(pod) for pod in found]
 
-    def _lists(self, namespaces: Iterable[str], patience_seconds: float) -> Lists:
+    def _lists(self, namespaces: Iterable[str], patience_seconds: float) -> tuple[Lists, list[Excess]]:
         with self._pods.store.lock:
-            pods, others = self._index.single(), self._index.others(namespaces)
+            pods, others = pods_within(self._index.single(), self._index.crowded()), self._index.others(namespaces)
         nodes = sorted(self._nodes.store.values(), key=lambda node: node.name)
         labels = {each.name: each.labels for each in self._namespaces.store.values()}
-        return Lists(pods, nodes, labels, self._mounted(pods, patience_seconds), others)
+        lists = Lists(pods.inside, nodes, labels, self._mounted(pods.inside, patience_seconds), others)
+        return lists, [pod_excess(pod, limit) for pod, limit in pods.outside]
 
     def _mounted(self, pods: Iterable[Pod], patience_seconds: float) -> Volumes:
         """Volumes are watched from the first pod on that mounts a claim."""
@@ -359,31 +364,43 @@ class ClusterState:
         if before != after:
             self._notify()
 
-    def _move_changed(self, before: JSON | None, after: JSON | None) -> None:
-        if before is not None and after is None:
-            self._move_quota.remove(before["metadata"]["uid"])
-        if _declared(before) != _declared(after):
+    def _move_changed(self, before: JSON | Excess | None, after: JSON | Excess | None) -> None:
+        if isinstance(before, dict) and after is None:
+            self._unkeep(kinds.EXECUTOR_MOVE, before)
+        old, new = (each if isinstance(each, dict) else None for each in (before, after))
+        if _declared(old) != _declared(new):
             self._notify()
 
-    def _move(self, raw: JSON) -> JSON | None:
-        """None for a move by hand that exceeds the quota."""
-        reason = (raw.get("spec") or {}).get("reason") or {}
-        own = reason.get("strategy", BY_HAND) != BY_HAND
-        return _lean(raw) if own or self._move_quota.admits(raw) else None
+    def _move(self, raw: JSON) -> JSON | Excess:
+        lean = _lean(raw)
+        return lean if not by_hand(raw) else self._within(kinds.EXECUTOR_MOVE, raw) or lean
 
-    def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource | None:
-        """None for a topology that exceeds the quota."""
-        return _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw) if self._topology_quota.admits(raw) else None
+    def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource | Excess:
+        found = _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw)
+        return found if isinstance(found, InvalidResource) else self._within(kinds.SPARK_TOPOLOGY, raw) or found
+
+    def _within(self, kind: Kind, raw: JSON) -> Excess | None:
+        """None where what is kept of the namespace has room for it."""
+        metadata, size = raw["metadata"], len(msgspec.json.encode(raw.get("spec")))
+        fits = self._kept[kind].replace(metadata.get("namespace") or "", metadata["uid"], size)
+        return None if fits else excess(kind, raw, KEPT_BYTES)
+
+    def _unkeep(self, kind: Kind, raw: JSON) -> None:
+        self._kept[kind].remove(raw["metadata"].get("namespace") or "", raw["metadata"]["uid"])
 
     def _topology_changed(
-        self, before: Read[SparkTopology] | InvalidResource | None, after: Read[SparkTopology] | InvalidResource | None
+        self,
+        before: Read[SparkTopology] | InvalidResource | Excess | None,
+        after: Read[SparkTopology] | InvalidResource | Excess | None,
     ) -> None:
-        if isinstance(before, Read) and after is None:
-            self._topology_quota.remove(before.raw["metadata"]["uid"])
+        if isinstance(before, Read) and not isinstance(after, Read):
+            self._unkeep(kinds.SPARK_TOPOLOGY, before.raw)
         self._spec_changed(before, after)
 
     def _spec_changed(
-        self, before: Read[Any] | InvalidResource | None, after: Read[Any] | InvalidResource | None
+        self,
+        before: Read[Any] | InvalidResource | Excess | None,
+        after: Read[Any] | InvalidResource | Excess | None,
     ) -> None:
         old, new = (each.raw if isinstance(each, Read) else None for each in (before, after))
         if _declared(old) != _declared(new) or isinstance(after, InvalidResource):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from ballast.api import BalancingPolicy
+from ballast.api import BalancingPolicy, SparkTopology
 from ballast.controller.cluster_objects import ClusterObjects, OpenMove, Read, planner_moves, read_moves
 from ballast.controller.context import Context
+from ballast.controller.ends import Finding
 from ballast.controller.failures import Application, Failed, Failures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.membership import Membership
+from ballast.controller.membership import Membership, key_of
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Metrics, Pool, observe
 from ballast.controller.topology_turns import TopologyTurns
@@ -36,6 +36,7 @@ from ballast.moves.loads import Profile, profile_of
 from ballast.moves.notices import with_first_seen
 from ballast.placement.admission import Admission
 from ballast.prometheus import Reading
+from ballast.tenancy.door import Limit
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class ClusterView:
 
     def context(self, read: Read[BalancingPolicy], memory: Memory, reading: Reading, moves: list[OpenMove]) -> Context:
         name = read.resource.metadata.name
+        pool, namespaces = Pool.of(read.resource.spec), self.objects.lists.namespaces
         nodes = [node for node in self.objects.lists.nodes if node.name in self.pools.nodes[name]]
         policy = policy_from(read.resource, {node.name: node.labels for node in nodes})
         weights = policy.weights
@@ -95,7 +97,7 @@ class ClusterView:
         seen = observe(
             self.objects.lists,
             policy,
-            pool=Pool.of(read.resource.spec),
+            pool=pool,
             topologies=[topology.resource for topology in self.objects.topologies],
             coming=None if self.topology_turns is None else self.topology_turns.coming(memory),
             clock=self.gates,
@@ -105,19 +107,20 @@ class ClusterView:
             rates=reading.rates,
             failures=self.failures,
         )
+        away = [(each, limit) for each, limit in self.objects.turned_away if pool.includes(each.resource, namespaces)]
         pods = {pod.uid: pod for pod in self.objects.lists.pods if pod.executor is not None}
         others = self._held_by_others(seen.snapshot, name, pods)
         batches = {"/".join(application): seconds for application, seconds in reading.batch_p95_seconds.items()}
         return Context(
             read=read,
             policy=policy,
-            objects=self.objects,
+            objects=replace(self.objects, topologies=(*self.objects.topologies, *(read for read, _ in away))),
             snapshot=_without(replace(with_first_seen(seen.snapshot, memory), batch_p95_seconds=batches), others),
             memory=memory,
             reading=reading,
-            findings=seen.findings,
+            findings=(*seen.findings, *(_turned_away(read.resource, limit) for read, limit in away)),
             pods=pods,
-            failures=self._failures_in(Pool.of(read.resource.spec)),
+            failures=self._failures_in(pool),
             others=others,
         )
 
@@ -169,6 +172,11 @@ class ClusterView:
         return next((name for end in ends for name, nodes in pools.items() if end in nodes), None)
 
 
+def _turned_away(topology: SparkTopology, limit: Limit) -> Finding:
+    message = f"its namespace has more than {limit}: this topology is left alone until older ones are deleted"
+    return Finding(key_of(topology), ConditionReason.QUOTA_EXCEEDED, message, stalls=True)
+
+
 def _requests_alone(pod: Pod) -> Pod:
     return replace(pod, labels={}, constraints=Constraints(), claims=(), anti_affinity=(), held=None, executor=None)
 
@@ -176,12 +184,6 @@ def _requests_alone(pod: Pod) -> Pod:
 def _without(snapshot: Snapshot, uids: Container[str]) -> Snapshot:
     mine = tuple(executor for executor in snapshot.executors if executor.uid not in uids)
     return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)
-
-
-MOST_TEMPLATES = 50
-"""Of gated executors of one namespace, for which it is worked out which pools admit them: each takes a millisecond and
-more, and a user may create thousands that another gate holds for good.
-"""
 
 
 @dataclass(frozen=True)
@@ -215,8 +217,6 @@ class Claims:
     """The oldest first."""
     awaited: Mapping[str | Profile, str]
     """Policies by the uid of the executor, or by the profile of those, that a move of theirs waits for."""
-    _templates: dict[str, set[Constraints]] = field(default_factory=lambda: defaultdict(set))
-    """Of the executors whose pool was worked out, by namespace; MOST_TEMPLATES of each."""
 
     @classmethod
     def of(cls, objects: ClusterObjects, pools: Pools, awaited: Mapping[str | Profile, str]) -> Claims:
@@ -231,21 +231,12 @@ class Claims:
         including = [claim for claim in self.policies if claim.includes(pod)]
         if len(including) < 2:
             return including[0].policy if including else None
-        looked_at = self._has_turn(executor)
         waiting = self.awaited.get(executor.uid) or self.awaited.get(profile_of(executor))
 
         def rank(claim: _Claim) -> tuple[bool, bool, bool]:
-            admitted = not looked_at or claim.admits(executor.constraints)
-            return (claim.policy != waiting, not admitted, not claim.enforces)
+            return (claim.policy != waiting, not claim.admits(executor.constraints), not claim.enforces)
 
         return min(including, key=rank).policy
-
-    def _has_turn(self, executor: Executor) -> bool:
-        """Executors of a namespace with too many templates count as admitted by every pool."""
-        known = self._templates[executor.namespace]
-        if len(known) < MOST_TEMPLATES:
-            known.add(executor.constraints)
-        return executor.constraints in known
 
 
 def _claim(read: Read[BalancingPolicy], objects: ClusterObjects, pools: Pools) -> _Claim:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ballast.api.topology import Component as DeclaredComponent
 from ballast.api.topology import External, Rate, SparkTopology, zone_ratios
 from ballast.controller.membership import key_of
-from ballast.controller.surroundings import Surroundings, TooManyTriedError
+from ballast.controller.surroundings import Surroundings
 from ballast.kube import names
 from ballast.model import Anchor, Component, ConditionReason, Separation, Shuffle, Stream, Topology, Workload
 
@@ -132,16 +132,8 @@ def _anchors(
         )
         return (), [Finding(key_of(topology), ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, message)]
     message = f"component {name}: no pod in {namespace} that runs or starts on a node matches external.selector"
-    try:
-        anchors = around.anchors(external.selector, namespace, asking=own) if external.selector is not None else ()
-        if anchors:
-            return anchors, []
-    except TooManyTriedError:
-        message = (
-            f"component {name}: not looked for, because topologies of namespace {own} select among too many pods: "
-            "delete some, or let external.selector name a label that few pods have"
-        )
-    return (), [Finding(key_of(topology), ConditionReason.EXTERNAL_NOT_FOUND, message)]
+    anchors = around.anchors(external.selector, namespace) if external.selector is not None else ()
+    return anchors, [] if anchors else [Finding(key_of(topology), ConditionReason.EXTERNAL_NOT_FOUND, message)]
 
 
 def _drivers_selected(topology: SparkTopology, around: Surroundings) -> list[Finding]:
@@ -149,10 +141,7 @@ def _drivers_selected(topology: SparkTopology, around: Surroundings) -> list[Fin
     for component in topology.spec.components:
         if component.selector is None:
             continue
-        try:
-            hit = around.selected_driver(component.selector, topology.metadata.namespace or "")
-        except TooManyTriedError:
-            continue
+        hit = around.selected_driver(component.selector, topology.metadata.namespace or "")
         if hit is not None:
             message = (
                 f"component {component.name}: its selector matches the driver {hit.name}, and drivers are never "

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.api.topology import Component, SparkTopology
-from ballast.controller.quota import Usage
 from ballast.kube import names
 from ballast.kube.pods import Pod
 
@@ -16,10 +15,6 @@ Pair = tuple[str, str]
 _Row = tuple[SparkTopology, Component]
 
 _LIMIT = 50_000
-MOST_TRIED = 20_000
-"""Times that selectors of one namespace are tried on its executors: both are a tenant's to create, and gated executors
-of others wait for the pass. Of all namespaces as `Usage` says.
-"""
 MOST_UNDECLARED = 32
 """Components of one topology that no SparkTopology declares: a pass compares each with each other."""
 OTHERS = "others"
@@ -60,8 +55,8 @@ def profile_component(pod: Pod) -> str:
 class Membership:
     """Looks up executors; executors that differ by their number alone are looked up once.
 
-    `namespaces`: labels of each namespace. In one with too many selectors (MOST_TRIED), executors that come late are
-    looked up by their label alone.
+    `namespaces`: labels of each namespace. Selectors are tried once on executors that have the same labels as far as
+    selectors of their namespace ask.
     """
 
     def __init__(self, topologies: Iterable[SparkTopology], namespaces: Mapping[str, Labels]) -> None:
@@ -75,13 +70,11 @@ class Membership:
                     pair = next(iter(sorted(component.selector.match_labels.items())), None)
                     self._selecting[topology.metadata.namespace or ""][pair].append((topology, component))
         self._known: dict[tuple[str, ...], Belonging] = {}
-        self._tries, self._exceeding = Usage(MOST_TRIED), set[str]()
+        self._rows: dict[tuple[str | None, ...], list[_Row]] = {}
+        """Those whose selectors match, by namespace and the values of the labels that its selectors ask for."""
+        self._asked = {namespace: _labels_asked(rows) for namespace, rows in self._selecting.items()}
         self._undeclared: dict[str, set[str]] = defaultdict(set)
         """By topology."""
-
-    def exceeds_limit(self, namespace: str) -> bool:
-        """Whether some of its executors were looked up without its selectors."""
-        return namespace in self._exceeding
 
     def of(self, pod: Pod) -> Belonging:
         key = _key(pod)
@@ -99,14 +92,18 @@ class Membership:
         lost_by = tuple(dict.fromkeys(key for key in keys if key != found.topology))
         return replace(found, labeled=self._labeled(pod), lost_by=lost_by)
 
-    def _matching(self, pod: Pod) -> list[tuple[SparkTopology, Component]]:
+    def _matching(self, pod: Pod) -> list[_Row]:
         """Those whose selectors match it."""
-        by_pair = self._selecting.get(pod.namespace, {})
-        rows = [row for pair in (None, *pod.labels.items()) for row in by_pair.get(pair, ())]
-        if not self._may_try(pod, len(rows)):
+        by_pair = self._selecting.get(pod.namespace)
+        if by_pair is None:
             return []
-        matching = [row for row in rows if row[1].selector is not None and row[1].selector.matches(pod.labels)]
-        return sorted(matching, key=lambda row: (key_of(row[0]), row[0].spec.components.index(row[1])))
+        key = (pod.namespace, *(pod.labels.get(label) for label in self._asked[pod.namespace]))
+        if key not in self._rows:
+            rows = [row for pair in (None, *pod.labels.items()) for row in by_pair.get(pair, ())]
+            matching = [row for row in rows if row[1].selector is not None and row[1].selector.matches(pod.labels)]
+            matching.sort(key=lambda row: (key_of(row[0]), row[0].spec.components.index(row[1])))
+            self._rows[key] = matching
+        return self._rows[key]
 
     def _labeled(self, pod: Pod) -> bool:
         return pod.opted_in(self._namespaces.get(pod.namespace, {}))
@@ -115,33 +112,24 @@ class Membership:
         named = pod.labels.get(names.TOPOLOGY)
         declared = self._declared.get((pod.namespace, named)) if named else None
         if declared is not None:
-            return self._component_of(declared, pod)
+            return self._component_of(declared, pod, selecting)
         if not named and selecting:
             topology, component = selecting[0]
             return Belonging(key_of(topology), component.name, topology, opted_in=True)
         return self._implicit(pod, named=named or "")
 
-    def _component_of(self, topology: SparkTopology, pod: Pod) -> Belonging:
+    def _component_of(self, topology: SparkTopology, pod: Pod, selecting: Sequence[_Row]) -> Belonging:
         """By the component label, else by selectors, else the only component there is."""
         own = [component for component in topology.spec.components if component.external is None]
         named = pod.labels.get(names.COMPONENT)
+        selected = {component.name for each, component in selecting if each is topology}
         for component in own:
-            if component.name == named or self._selects(component, pod):
+            if component.name == named or component.name in selected:
                 return Belonging(key_of(topology), component.name, topology, opted_in=True)
         if named is None and len(own) == 1 and own[0].selector is None:
             return Belonging(key_of(topology), own[0].name, topology, opted_in=True)
         stray = self._bounded(key_of(topology), named or profile_component(pod))
         return Belonging(key_of(topology), stray, topology, known=False, opted_in=True)
-
-    def _selects(self, component: Component, pod: Pod) -> bool:
-        selector = component.selector
-        return selector is not None and self._may_try(pod, 1) and selector.matches(pod.labels)
-
-    def _may_try(self, pod: Pod, selectors: int) -> bool:
-        """Whether its namespace has so many tries left, which are counted."""
-        if not self._tries.take(pod.namespace, selectors):
-            self._exceeding.add(pod.namespace)
-        return not self.exceeds_limit(pod.namespace)
 
     def _bounded(self, topology: str, component: str) -> str:
         """The name of an undeclared component: labels of executors may name any number of them."""
@@ -163,6 +151,11 @@ class Membership:
             opted_in=bool(named) or self._labeled(pod) or names.GATE in pod.gates,
             unknown_topology=named,
         )
+
+
+def _labels_asked(rows: Mapping[Pair | None, Sequence[_Row]]) -> tuple[str, ...]:
+    selectors = (component.selector for found in rows.values() for _, component in found)
+    return tuple(sorted({label for selector in selectors if selector is not None for label in selector.keys}))
 
 
 def _key(pod: Pod) -> tuple[str, ...]:

@@ -19,13 +19,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of, namespace_of
 from ballast.controller.pod_index import OtherPods
 from ballast.controller.surroundings import Surroundings
-from ballast.controller.topology_findings import (
-    few_alike,
-    lost_findings,
-    spec_findings,
-    stray_findings,
-    untried_findings,
-)
+from ballast.controller.topology_findings import lost_findings, spec_findings, stray_findings
 from ballast.errors import described
 from ballast.kube import names
 from ballast.kube.constraint_reader import Volumes
@@ -101,19 +95,17 @@ class Pool:
         """Those that the policy is about. `labels`: of each."""
         return frozenset(name for name, found in labels.items() if self.namespace_selector.matches(found))
 
+    def includes(self, topology: SparkTopology, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+        """`namespaces`: labels of each."""
+        return self.namespace_selector.matches(namespaces.get(topology.metadata.namespace or "", {})) and (
+            self.topology_selector is None or self.topology_selector.matches(topology.metadata.labels)
+        )
+
     def steered(
         self, topologies: Iterable[SparkTopology], namespaces: Mapping[str, Mapping[str, str]]
     ) -> list[SparkTopology]:
         """By key. `namespaces`: labels of each."""
-        return sorted(
-            (
-                topology
-                for topology in topologies
-                if self.namespace_selector.matches(namespaces.get(topology.metadata.namespace or "", {}))
-                and (self.topology_selector is None or self.topology_selector.matches(topology.metadata.labels))
-            ),
-            key=key_of,
-        )
+        return sorted((each for each in topologies if self.includes(each, namespaces)), key=key_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +266,7 @@ class _Pass:
                 placed=facts.placed,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
-                by_other_pods=facts.by_other_pods or self._anti_affinity.unsure(pod),
+                by_other_pods=facts.by_other_pods or self._anti_affinity.unsure,
                 late_claims=not self._lists.volumes.all_bound(pod.namespace, pod.claims),
                 unknown_topology=belonging.unknown_topology,
                 soft_spread_keys=facts.soft_spread_keys,
@@ -375,10 +367,9 @@ class _Pass:
         said = [
             *stray_findings(key, strays),
             *lost_findings(key, self._lost[key]),
-            *untried_findings(topology, self._membership),
             *spec_findings(topology, rates=rates, queries_allowed=self._pool.topology_queries),
         ]
-        return replace(view, components=(*view.components, *extra)), few_alike([*found, *said])
+        return replace(view, components=(*view.components, *extra)), [*found, *said]
 
     def _failures(self, topology: str) -> int:
         """Of all the applications whose executors belong to it."""

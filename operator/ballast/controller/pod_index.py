@@ -14,18 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.controller.failures import Failure, failure
-from ballast.controller.quota import DEMAND_BYTES, EndedQuota, LabelQuota, TemplateQuota
+from ballast.controller.quota import takes
 from ballast.kube import names
 from ballast.kube.anti_affinity import AntiAffinityTerm
-from ballast.kube.document import LONGEST_KEPT_BYTES
 from ballast.kube.pods import Pod
 from ballast.kube.requested import Requested
 from ballast.kube.shared_values import SharedValues
 from ballast.model import Constraints, Resources
+from ballast.tenancy.door import KEPT_BYTES, Kept, Tally
 
+_LABEL_BYTES = 4 << 10
+"""Of one pod's labels: several times what Spark and its operators write."""
 _UNREAD = Constraints(
-    unread=f"pods of its namespace demand more than {DEMAND_BYTES >> 20} MiB of nodes, each in another way: what it "
-    "demands is not read"
+    unread=f"pods of its namespace demand nodes in too many ways ({KEPT_BYTES}): what it demands is not read"
 )
 
 
@@ -66,24 +67,17 @@ class PodIndex:
         """How many of `_others` on each node keep other pods away, by their namespace and term."""
         self._labels: SharedValues[Mapping[str, str]] = SharedValues()
         self._affinities: SharedValues[Mapping[str, Any]] = SharedValues()
-        self._label_quota, self._demand_quota = LabelQuota(), TemplateQuota(DEMAND_BYTES)
-        self._ended_quota = EndedQuota()
+        self._kept, self._tally = Kept(), Tally()
 
     def changed(self, before: Pod | None, after: Pod | None) -> None:
         if before is not None:
             self._forget(before)
-            if after is None:
-                self._label_quota.remove(before.uid)
-                self._ended_quota.remove(before.uid)
         if after is not None:
             self._learn(after)
         if after is not None and after.held is not None and (before is None or before.gates != after.gates):
             self._gated()
         elif _of_interest(before) != _of_interest(after):
             self._notify()
-        if after is not None and after.ended and after.executor is None and before is not None:
-            # Beyond the quota of ended pods: its version before tells whether it was an executor.
-            after = replace(after, executor=before.executor, labels=before.labels)
         found = None if after is None else failure(after)
         if found is not None:
             self._failed(found)
@@ -91,6 +85,10 @@ class PodIndex:
     def single(self) -> tuple[Pod, ...]:
         """Executors, drivers, gated pods, and pods without a node."""
         return tuple(self._single.values())
+
+    def crowded(self) -> frozenset[str]:
+        """Namespaces whose executors and drivers exceed a limit."""
+        return self._tally.crowded()
 
     def gated(self) -> list[Pod]:
         """Pods that our gate is in."""
@@ -108,11 +106,8 @@ class PodIndex:
         """The pod, with labels and affinity that it shares with others of its template: there may be 100 000 pods.
 
         Labels that are longer than any template's are not kept, except for those that Ballast or Spark gives a meaning.
-        Nor are labels and demands of nodes beyond the quotas of the pod's namespace. Beyond its quota of executors and
-        drivers that have ended, a pod counts as neither.
+        Nor are demands of nodes beyond what is kept of the pod's namespace.
         """
-        if not self._ended_quota.admits(pod):
-            pod = replace(pod, labels={}, executor=None)
         return self._within_demands(self._with_labels(self.with_nomination(pod)))
 
     def with_nomination(self, pod: Pod) -> Pod:
@@ -131,7 +126,7 @@ class PodIndex:
 
     def _with_labels(self, pod: Pod) -> Pod:
         key = marshal.dumps(sorted(pod.labels.items()), 2)
-        if len(key) > LONGEST_KEPT_BYTES or not self._label_quota.admits(pod, len(key)):
+        if len(key) > _LABEL_BYTES:
             return replace(pod, labels={key: value for key, value in pod.labels.items() if names.known(key)})
         if self._is_single(pod):
             return pod
@@ -139,20 +134,21 @@ class PodIndex:
 
     def _within_demands(self, pod: Pod) -> Pod:
         constraints, held = pod.constraints, pod.held
-        if not self._demand_quota.admits(pod.namespace, constraints, constraints.size):
+        if not self._kept.fits(pod.namespace, id(constraints), constraints.size):
             pod = replace(pod, constraints=_UNREAD)
         if held is None or held.node_affinity is None:
             return pod
         affinity: Any = held.node_affinity
         key = marshal.dumps(affinity, 2)
         shared = self._affinities.of(key, lambda: affinity)
-        if self._demand_quota.admits(pod.namespace, shared, len(key)):
+        if self._kept.fits(pod.namespace, id(shared), len(key)):
             return replace(pod, held=replace(held, node_affinity=shared))
         return replace(pod, held=replace(held, node_affinity=None, unread=True))
 
     def _learn(self, pod: Pod) -> None:
         for value in _demands(pod):
-            self._demand_quota.add(pod.namespace, value, _size(value))
+            self._kept.add(pod.namespace, id(value), _size(value))
+        self._tally.add(pod.namespace, takes(pod))
         if pod.executor is not None and pod.executor.owner_uid:
             self._own(pod.executor.owner_uid, pod.namespace)
         if self._is_single(pod):
@@ -167,7 +163,8 @@ class PodIndex:
 
     def _forget(self, pod: Pod) -> None:
         for value in _demands(pod):
-            self._demand_quota.remove(pod.namespace, value)
+            self._kept.remove(pod.namespace, id(value))
+        self._tally.remove(pod.namespace, takes(pod))
         if pod.executor is not None and pod.executor.owner_uid:
             self._disown(pod.executor.owner_uid)
         if self._single.pop(pod.uid, None) is not None:

@@ -196,7 +196,8 @@ class Reconciler:
         now, self._looked_at = self._clock(), self._monotonic()
         cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._topology_turns)
         self._parts.movers.keep(moves, gated=gated)
-        topologies = {key_of(read.resource) for read in objects.topologies}
+        turned_away = (read for read, _ in objects.turned_away)
+        topologies = {key_of(read.resource) for read in (*objects.topologies, *turned_away)}
         lists = objects.lists
         gates = self._parts.switch.gates
         self._gate_missing = self._ungated.look(lists.pods, lists.namespaces, gates=gates, now=now)

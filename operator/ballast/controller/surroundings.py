@@ -1,30 +1,17 @@
-"""Where the pods are that topologies name: external ends, and drivers.
-
-A user may create topologies and pods by the thousand ("junk flood"), and other users' executors are gated while a pass
-looks for them. So pods are looked up by a label, and those that one namespace's topologies ask for are bounded.
-"""
+"""Where the pods are that topologies name: external ends, and drivers. They are looked up by a label."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 
 from ballast.api.labels import LabelSelector, Requirement
-from ballast.controller.quota import Usage
 from ballast.kube.pods import Pod
 from ballast.model import Anchor, Location, Phase
-
-MOST_TRIED = 100_000
-"""Pods that selectors of one namespace's topologies are tried on, or that are put in order by a label for them."""
 
 _STAYING = (Phase.PENDING, Phase.RUNNING)
 _Asked = tuple[str, tuple[tuple[str, str], ...], tuple[Requirement, ...]]
 """A namespace and a selector."""
-
-
-class TooManyTriedError(Exception):
-    """Pods were not looked for: the topologies of the namespace have used up what they may."""
 
 
 class Surroundings:
@@ -49,8 +36,6 @@ class Surroundings:
         self._located: dict[str, Mapping[str, Pod]] = {}
         """By namespace and application, the first driver by name that is on a known node."""
         self._anchors: dict[_Asked, tuple[Anchor, ...]] = {}
-        self._tries = Usage(MOST_TRIED)
-        """By the namespace of the topologies."""
 
     def driver(self, namespace: str, applications: Iterable[str]) -> Anchor | None:
         """Where the driver is: of several applications, the first one's by name that is on a known node."""
@@ -64,15 +49,15 @@ class Surroundings:
         return None if location is None else Anchor(location, 1.0, found.node)
 
     def selected_driver(self, selector: LabelSelector, namespace: str) -> Pod | None:
-        """A driver that a topology's selector matches. Raises TooManyTriedError."""
+        """A driver that a topology's selector matches."""
         if namespace not in self._drivers:
             drivers = (pod for pod in self._pods.get(namespace, ()) if pod.is_driver and not pod.ended)
             self._drivers[namespace] = _Pods(drivers)
-        found = self._drivers[namespace].candidates(selector, partial(self._take, namespace))
+        found = self._drivers[namespace].candidates(selector)
         return next((pod for pod in found if selector.matches(pod.labels)), None)
 
-    def anchors(self, selector: LabelSelector, namespace: str, *, asking: str) -> tuple[Anchor, ...]:
-        """Nodes of the pods in `namespace` that a topology of the namespace `asking` selects. Raises TooManyTriedError.
+    def anchors(self, selector: LabelSelector, namespace: str) -> tuple[Anchor, ...]:
+        """Nodes of the pods in `namespace` that a topology selects.
 
         Pods that only start yet count, too: executors that come with them talk to them where they will be.
         """
@@ -81,14 +66,9 @@ class Surroundings:
             if namespace not in self._staying:
                 pods = (pod for pod in self._pods.get(namespace, ()) if pod.node and pod.phase in _STAYING)
                 self._staying[namespace] = _Pods(pods)
-            found = self._staying[namespace].candidates(selector, partial(self._take, asking))
+            found = self._staying[namespace].candidates(selector)
             self._anchors[asked] = self._anchored(pod for pod in found if selector.matches(pod.labels))
         return self._anchors[asked]
-
-    def _take(self, namespace: str, pods: int) -> None:
-        """Raises TooManyTriedError where its topologies may not try so many more."""
-        if not self._tries.take(namespace, pods):
-            raise TooManyTriedError
 
     def _anchored(self, pods: Iterable[Pod]) -> tuple[Anchor, ...]:
         counts = Counter(pod.node for pod in pods if pod.node is not None)
@@ -115,15 +95,13 @@ class _Pods:
         self._all = list(pods)
         self._by_label: dict[str, Mapping[str, Sequence[Pod]]] = {}
 
-    def candidates(self, selector: LabelSelector, take: Callable[[int], None]) -> Sequence[Pod]:
-        """The fewest that one of its labels leaves. `take`: called with how many will be tried."""
+    def candidates(self, selector: LabelSelector) -> Sequence[Pod]:
+        """The fewest that one of its labels leaves."""
         pods: Sequence[Pod] = self._all
         for label, value in selector.match_labels.items():
             if label not in self._by_label:
-                take(len(self._all))
                 self._by_label[label] = self._in_order(label)
             pods = min(pods, self._by_label[label].get(value, ()), key=len)
-        take(len(pods))
         return pods
 
     def _in_order(self, label: str) -> Mapping[str, Sequence[Pod]]:

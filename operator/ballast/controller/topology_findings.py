@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from ballast.api.topology import SparkTopology
 from ballast.controller.ends import Finding, Rates
-from ballast.controller.membership import Membership, key_of
+from ballast.controller.membership import key_of
 from ballast.kube import names
 from ballast.model import ConditionReason
 
-_MOST_ALIKE = 10
-"""Findings of one reason about one topology."""
 _MOST_NAMED = 12
 """Other topologies that a message names."""
-
-
-def few_alike(findings: Iterable[Finding]) -> list[Finding]:
-    """The first findings of each reason: a user's topology may have 50 000, and each pass posts Events about them."""
-    alike: Counter[ConditionReason] = Counter()
-    found = []
-    for each in findings:
-        alike[each.reason] += 1
-        if alike[each.reason] <= _MOST_ALIKE:
-            found.append(each)
-    return found
 
 
 def stray_findings(key: str, strays: set[str]) -> list[Finding]:
@@ -53,16 +40,6 @@ def lost_findings(key: str, lost: Counter[str]) -> list[Finding]:
         "first, then the topology whose name comes first; narrow the selectors"
     )
     return [Finding(key, ConditionReason.SELECTORS_OVERLAP, message)]
-
-
-def untried_findings(topology: SparkTopology, membership: Membership) -> Iterator[Finding]:
-    selects = any(component.selector is not None for component in topology.spec.components)
-    if selects and membership.exceeds_limit(topology.metadata.namespace or ""):
-        message = (
-            "the namespace has too many topologies with components[].selector for its executors, and not all were "
-            f"tried: delete some, or label executors with {names.TOPOLOGY}"
-        )
-        yield Finding(key_of(topology), ConditionReason.SELECTORS_OVERLAP, message)
 
 
 def spec_findings(topology: SparkTopology, *, rates: Rates, queries_allowed: bool) -> list[Finding]:

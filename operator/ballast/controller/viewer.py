@@ -60,6 +60,8 @@ class View:
             return f"{name}: there is no such pod; say its namespace with -n"
         if found.is_driver:
             return f"{name} is a driver: drivers are never placed or moved"
+        if found.beyond:
+            return f"{name} is left alone: its namespace has {found.beyond}"
         if found.executor is None:
             return f"{name} is no Spark executor (label spark-role=executor): Ballast never touches it"
         holder = next((context.others[found.uid] for context in self.contexts if found.uid in context.others), None)

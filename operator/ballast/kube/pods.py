@@ -103,6 +103,8 @@ class Pod:
     """Set for pods labeled spark-role=executor; a driver is never one."""
     drives: tuple[str, ...] = ()
     """Ids of applications whose executors it owns. Known where it was read together with them."""
+    beyond: str = ""
+    """The limit of its namespace beyond which it counts as neither executor nor driver."""
 
     @property
     def key(self) -> str:

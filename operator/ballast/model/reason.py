@@ -98,6 +98,7 @@ class ConditionReason(StrEnum):
     PASS_FAILED = "PassFailed"
     TOPOLOGY_FAILED = "TopologyFailed"
     SELECTOR_MATCHES_DRIVER = "SelectorMatchesDriver"
+    QUOTA_EXCEEDED = "QuotaExceeded"
     # The pool
     LEVEL_LABEL_MISSING = "LevelLabelMissing"
     # A topology's declaration

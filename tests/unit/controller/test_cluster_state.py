@@ -212,40 +212,52 @@ def long(name: str, namespace: str = "analytics") -> JSON:
     return {"metadata": {"name": name, "namespace": namespace, "generation": 1}, "spec": {"components": components}}
 
 
-def test_topologies_beyond_the_quota_of_their_namespace_are_left_alone_until_others_are_deleted() -> None:
-    flood = [long(f"long-{number}") for number in range(7)]
+def test_topologies_of_which_nothing_can_be_kept_are_left_alone_until_others_are_deleted() -> None:
+    flood = [long(f"long-{number}") for number in range(4)]
     others = long("other", "kafka")
     with observed(sparktopologies=[*flood, others]) as found:
         objects = found.state.look()
-        assert named(objects) == ["long-0", "long-1", "long-2", "long-3", "other"]
+        assert named(objects) == ["long-0", "long-1", "other"]
         assert [str(each) for each in objects.excesses] == [
-            "sparktopologies in analytics beyond 4 MiB of specs are left alone, long-4 too: delete some"
+            (
+                "sparktopologies in analytics beyond 2 MiB of what is kept of their specs are left alone, long-2 too: "
+                "delete some"
+            )
         ]
         found.state.heard(kinds.SPARK_TOPOLOGY, found.gone(flood[0], plural="sparktopologies"), deleted=True)
         found.state.verify()
-        assert named(found.state.look()) == ["long-1", "long-2", "long-3", "long-4", "other"]
-        assert [each.name for each in found.state.look().excesses] == ["long-5"]
+        assert named(found.state.look()) == ["long-1", "long-2", "other"]
+        assert [each.name for each in found.state.look().excesses] == ["long-3"]
 
 
-def test_very_short_topologies_count_as_a_kibibyte_each() -> None:
-    flood = [
-        {"metadata": {"name": f"t-{i:05}", "namespace": "analytics"}, "spec": {"components": [{"name": "a"}]}}
-        for i in range(4100)
+def test_the_oldest_topologies_of_a_namespace_are_followed_and_the_others_are_named() -> None:
+    def created(number: int) -> JSON:
+        metadata = {
+            "name": f"t-{number:03}",
+            "namespace": "analytics",
+            "creationTimestamp": f"{2200 - number}-01-01T00:00:00Z",
+        }
+        return {"metadata": metadata, "spec": {"components": [{"name": "a"}]}}
+
+    with observed(sparktopologies=[created(number) for number in range(102)]) as found:
+        objects = found.state.look()
+    assert named(objects) == [f"t-{number:03}" for number in range(2, 102)]
+    assert sorted((read.resource.metadata.name, str(limit)) for read, limit in objects.turned_away) == [
+        ("t-000", "100 SparkTopologies"),
+        ("t-001", "100 SparkTopologies"),
     ]
-    with observed(sparktopologies=flood) as found:
-        assert len(found.state.look().topologies) == 4096
 
 
-def test_moves_by_hand_beyond_the_quota_of_their_namespace_are_left_alone_and_the_operators_own_are_not() -> None:
-    flood, own = [by_hand(number) for number in range(1000, 3010)], [move(number) for number in range(4000, 4010)]
-    with observed(executormoves=[*flood, *own]) as found:
-        assert len(found.state.look().moves) == 2010
+def test_open_moves_by_hand_beyond_their_limit_are_left_alone_and_the_operators_own_and_ended_ones_are_not() -> None:
+    flood, own = [by_hand(number) for number in range(1000, 1052)], [move(number) for number in range(4000, 4100)]
+    ended = [{**by_hand(number), "status": {"phase": "Succeeded"}} for number in range(5000, 5100)]
+    with observed(executormoves=[*flood, *own, *ended]) as found:
+        assert len(found.state.look().moves) == 250
         assert [str(each) for each in found.state.look().excesses] == [
-            "executormoves in analytics beyond 2000 by hand are left alone, m3000 too: delete some"
+            "executormoves in analytics beyond 50 open ExecutorMoves by hand are left alone, m1050 too: delete some"
         ]
         found.state.heard(kinds.EXECUTOR_MOVE, found.gone(flood[0], plural="executormoves"), deleted=True)
-        found.state.verify()
-        assert "m3000" in {each["metadata"]["name"] for each in found.state.look().moves}
+        assert "m1050" in {each["metadata"]["name"] for each in found.state.look().moves}
 
 
 def by_hand(number: int) -> JSON:

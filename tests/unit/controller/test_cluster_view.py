@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,16 +204,6 @@ def test_pools_are_not_searched_where_one_policy_alone_includes_the_executor(mon
 
     monkeypatch.setattr(Admission, "mask", searched)
     assert holder(STREAMING, policy("batch", namespaceSelector=WEB), constraints=only("batch")) == "streaming"
-
-
-def test_executors_of_a_namespace_with_too_many_templates_are_held_by_the_oldest_policy() -> None:
-    objects = ClusterObjects(Lists([POD], NODES, TWO_NAMESPACES), (STREAMING, BATCH), (), ())
-    claims = Claims.of(objects, pools_of((STREAMING, BATCH), NODES), {})
-    several = [gated("e", constraints=only("batch", f"other-{number}")) for number in range(60)]
-    found = Counter(claims.holder(each, POD) for each in several)
-    assert found == {"batch": 50, "streaming": 10}
-    assert claims.holder(several[0], POD) == "batch", "its template is known"
-    assert claims.holder(replace(several[-1], namespace="web"), POD) == "batch", "of another namespace"
 
 
 def test_who_fits_nowhere_is_left_to_a_policy_that_enforces() -> None:

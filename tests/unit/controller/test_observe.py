@@ -212,18 +212,6 @@ def test_executors_that_keep_their_like_away_are_not_kept_away_by_them() -> None
     assert [each.constraints.anti_affinity for each in look(*alike).snapshot.executors] == [(), ()]
 
 
-def test_terms_of_one_namespace_are_tried_only_so_often_and_terms_of_others_still_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("ballast.controller.anti_affinity.MOST_TRIED", 3)
-    many = [keeping_away(labelSelector={"matchLabels": {"spark-role": "executor", "n": str(n)}}) for n in range(4)]
-    for number, each in enumerate(many):
-        each["metadata"]["name"] = each["metadata"]["uid"] = f"lonely-{number}"
-    seen = look(executor(1, gates=[GATE]), *many, keeping_away(node="node-2", namespace="kafka")).snapshot
-    assert [each.values for each in seen.executors[0].constraints.anti_affinity] == [("b",)]
-    assert seen.executors[0].by_other_pods, "it is tied to no place: not all that keeps it away is known"
-
-
 LONG = {"matchExpressions": [{"key": "n", "operator": "NotIn", "values": [f"{n:060}" for n in range(40)]}]}
 
 
@@ -594,27 +582,6 @@ def test_what_goes_to_an_external_component_and_comes_back_is_no_cycle() -> None
     components = [{"name": "kafka", "external": {"zones": {"a": 1}}}, {"name": "ingest"}]
     streams = [{"from": "kafka", "to": "ingest"}, {"from": "ingest", "to": "kafka"}]
     assert said(components=components, streams=streams) == []
-
-
-def test_an_external_component_that_is_not_looked_for_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ballast.controller.surroundings.MOST_TRIED", 4)
-    components = [{"name": "ingest"}] + [
-        {"name": f"kafka-{each}", "external": {"selector": {"matchLabels": {"app": each}}}} for each in ("many", "one")
-    ]
-    found = look(
-        *(pod(f"many-{number}", node="node-1", labels={"app": "many"}) for number in range(2)),
-        pod("one", node="node-1", labels={"app": "one"}),
-        topologies=[topology(components=components)],
-    )
-    (finding,) = found.findings
-    assert finding.message.startswith("component kafka-many: not looked for, because topologies of namespace analytics")
-
-
-def test_of_one_reason_a_topology_has_ten_findings() -> None:
-    """Each pass posts Events about findings, and a user may have thousands of topologies."""
-    missing = [{"name": f"x{n}", "external": {"selector": {"matchLabels": {"app": "none"}}}} for n in range(30)]
-    found = look(topologies=[topology(components=[{"name": "ingest"}, *missing])]).findings
-    assert [each.reason for each in found] == ["ExternalNotFound"] * 10
 
 
 KUEUES = {"name": "kueue.x-k8s.io/admission"}

@@ -1,65 +1,74 @@
-"""What a quota remembers, and for how long."""
-
 from __future__ import annotations
 
-from collections import Counter
-from itertools import product
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from ballast.controller.quota import OF_ALL, Quota, TemplateQuota
+import pytest
+
+from ballast.controller.pod_index import PodIndex
+from ballast.controller.quota import Excess, Within, first_of_each, pods_within
 from ballast.kube import kinds
+from ballast.kube.pods import Pod, PodReader
+from ballast.model import Phase
+from ballast.tenancy.door import ENDED, EXECUTORS, KEPT_BYTES, SHAPES
+from tests.unit.kube.builders import GATE, driver, executor, pod
 
 
-def admitted(quota: Quota, uid: str, namespace: str = "a", size: int = 1) -> bool:
-    return quota.admit(uid, namespace=namespace, name=uid, size=size)
+def read(raw: Iterable[dict[str, Any]]) -> list[Pod]:
+    reader = PodReader()
+    return [reader.read(each) for each in raw]
 
 
-def test_what_was_refused_is_tried_again_once_its_namespace_uses_less() -> None:
-    quota = Quota(kinds.POD, 2, "2")
-    assert [admitted(quota, uid) for uid in "xyz"] == [True, True, False]
-    assert quota.retriable() == frozenset()
-    quota.remove("x")
-    assert quota.retriable() == {"z"}
-    assert quota.retriable() == frozenset()
-    assert admitted(quota, "z")
-    assert quota.excesses() == ()
+def by_watch(pods: Sequence[Pod]) -> Within[Pod]:
+    index = PodIndex(notify=lambda: None, gated=lambda: None, failed=lambda _: None)
+    for each in pods:
+        index.changed(None, index.slim(each))
+    return pods_within(index.single(), index.crowded())
 
 
-def test_namespaces_whose_objects_come_and_go_leave_nothing_behind() -> None:
-    quota = Quota(kinds.POD, 1, "1")
-    for number in range(100):
-        one, two = f"one-{number}", f"two-{number}"
-        assert admitted(quota, one, f"n{number}")
-        assert not admitted(quota, two, f"n{number}")
-        quota.remove(one)
-        quota.remove(two)
-    kept = (quota._admitted, quota._usage, quota._refused, quota._refusals, quota._freed, quota._crowded_out)
-    assert not any(kept)
+def wide(number: int) -> dict[str, Any]:
+    """An executor of a shape of its own."""
+    return executor(number, node="node-1", nodeSelector={"n": str(number)})
 
 
-def test_many_namespaces_together_have_four_times_as_much_as_one_and_each_its_equal_part() -> None:
-    """A user with 19 namespaces filled the memory with topologies, 21 MiB of each."""
-    most, namespaces = 100, 40
-    quota = Quota(kinds.POD, most, "100")
-    used: Counter[str] = Counter()
-    for namespace, number in product(range(namespaces), range(20)):
-        used[f"evil-{namespace}"] += 10 * admitted(quota, f"{namespace}-{number}", f"evil-{namespace}", 10)
-    assert max(used.values()) == most
-    assert used.total() < 2 * OF_ALL * most
-    half_of_an_equal_part = OF_ALL * most // (namespaces + 1) // 2
-    assert admitted(quota, "mine", "victim", half_of_an_equal_part)
-    assert not admitted(quota, "more", "victim", 10)
-    assert "in victim beyond their part of what all namespaces may have (4 times 100)" in str(quota.excesses()[-1])
-    assert quota.retriable() == frozenset()
-    quota.remove("0-0")
-    assert "more" in quota.retriable()
+@pytest.mark.parametrize("within", [pods_within, by_watch], ids=["by list", "by watch"])
+@pytest.mark.parametrize(
+    ("many", "limit"),
+    [
+        pytest.param(lambda n: executor(n, gates=[GATE]), EXECUTORS, id="gated"),
+        pytest.param(lambda n: executor(n, node="node-1", phase="Failed"), ENDED, id="a finalizer keeps them"),
+        pytest.param(wide, SHAPES, id="a template with a random label"),
+    ],
+)
+def test_of_one_namespace_so_many_executors_are_known_and_the_others_are_pods_like_any_other(
+    within: Any, many: Any, limit: Any
+) -> None:
+    mine = executor(1, namespace="other", application="mine", gates=[GATE])
+    pods = read([*(many(10_000 + number) for number in range(limit.each + 2)), mine])
+    found = within(pods)
+    assert sorted((each.name, beyond) for each, beyond in found.outside) == [
+        (f"spark-1-exec-{10_000 + limit.each + more}", limit) for more in range(2)
+    ]
+    away = {each.uid for each, _ in found.outside}
+    outside = [each for each in found.inside if each.uid in away]
+    assert [(each.executor, each.labels, each.beyond) for each in outside] == [(None, {}, f"more than {limit}")] * 2
+    assert [each.requests for each in outside] == [each.requests for each in pods if each.uid in away], "room is taken"
+    assert [each.phase for each in outside] == [each.phase for each in pods if each.uid in away]
+    assert all((each.held is None) is (each.phase is not Phase.GATED) for each in outside), "those are released"
+    assert len([each for each in found.inside if each.executor is not None]) == limit.each + 1
 
 
-def test_templates_of_many_namespaces_are_bounded_as_well() -> None:
-    quota, values = TemplateQuota(100), [[number] for number in range(400)]
-    kept = 0
-    for number, value in enumerate(values):
-        if quota.admits(f"n{number}", value, 20):
-            quota.add(f"n{number}", value, 20)
-            kept += 20
-    assert kept == 100 * OF_ALL
-    assert quota.admits("n0", values[0], 20)
+def test_drivers_count_and_other_pods_do_not() -> None:
+    others = [pod(f"web-{number}", gates=[GATE]) for number in range(10)]
+    drivers = [driver(f"spark-{number:05}") for number in range(EXECUTORS.each + 1)]
+    found = pods_within(read([*others, *drivers]))
+    assert [each.name for each, _ in found.outside] == [f"spark-{EXECUTORS.each:05}-driver"]
+    assert not any(each.is_driver for each in found.inside if each.beyond)
+
+
+def test_one_object_of_each_namespace_and_limit_is_named() -> None:
+    def excess(namespace: str, name: str, limit: Any = SHAPES) -> Excess:
+        return Excess(kinds.POD, namespace, name, name, limit)
+
+    found = [excess("b", "x"), excess("a", "z"), excess("a", "y"), excess("a", "x", KEPT_BYTES)]
+    assert set(first_of_each(found)) == {excess("a", "x", KEPT_BYTES), excess("a", "y"), excess("b", "x")}

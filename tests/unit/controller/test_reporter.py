@@ -42,6 +42,7 @@ from ballast.model import (
 from ballast.model.snapshot import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
+from ballast.tenancy.door import KEPT_BYTES
 from tests.apiserver import Answer, ApiServer, Asked, scripted
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.testbed.waiting import wait_until
@@ -391,7 +392,7 @@ def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixtur
 def test_objects_beyond_the_quota_of_their_namespace_have_an_event_and_a_line_in_the_log(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    excess = Excess(kinds.SPARK_TOPOLOGY, "tenant", "long-4", "u4", "4 MiB of specs")
+    excess = Excess(kinds.SPARK_TOPOLOGY, "tenant", "long-4", "u4", KEPT_BYTES)
     for _ in range(3):
         stage.reporter.begin({"streaming"}, [], excesses=[excess])
     assert stage.events()[0] == ("QuotaExceeded", str(excess), "long-4")
