@@ -22,6 +22,7 @@ from ballast.runtime import seldom_sought
 
 COMMANDS = {
     "status": "Show each pool: its nodes, topologies and open moves.",
+    "dashboard": "Show pools as a live page of this machine.",
     "plan": "Show what would be done now, and what would not and why.",
     "explain": "Explain why an executor is where it is, how busy a topology is, or what a policy sets.",
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",

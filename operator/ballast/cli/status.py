@@ -147,7 +147,7 @@ def status_document(seen: Seen) -> dict[str, Any]:
     """`operatorRuns` is null for a file, and where leases may not be read."""
     return {
         "operatorRuns": seen.operator_runs,
-        "policies": [pool_document(each, namespace=seen.only_namespace) for each in seen.situations],
+        "policies": [pool_document(each, each.plan(), namespace=seen.only_namespace) for each in seen.situations],
         "problems": list(seen.problems),
     }
 
@@ -174,8 +174,8 @@ def pool_report(
     return parts
 
 
-def pool_document(situation: Situation, *, namespace: str | None = None) -> dict[str, Any]:
-    decided = situation.plan()
+def pool_document(situation: Situation, decided: Plan, *, namespace: str | None = None) -> dict[str, Any]:
+    """`decided`: the situation's own plan."""
     pool, health = decided.pool, situation.snapshot.metrics
     return {
         "policy": situation.policy.name,

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 COMMANDS = [
     "status",
+    "dashboard",
     "plan",
     "explain",
     "snapshot",

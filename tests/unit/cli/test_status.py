@@ -56,7 +56,7 @@ def test_status_and_explain_tell_the_same_hits_of_what_was_remembered(unit: Load
     first = replace(first, policy=replace(first.policy, shedding=SheddingPolicy(avg_shedder=shedder)))
     _, memory = plan(first.snapshot, first.policy, first.memory, NOW)
     later = replace(first, memory=memory, snapshot=replace(first.snapshot, taken_at=NOW + 300))
-    hot = next(node for node in pool_document(later)["nodes"]["items"] if node["name"] == "hot")
+    hot = next(node for node in pool_document(later, later.plan())["nodes"]["items"] if node["name"] == "hot")
     told = explain(later.snapshot, later.policy, later.memory, later.now, executor="team/exec-1")
     assert (hot["lowHits"], hot["highHits"]) == (told.low_hits, told.high_hits)
     assert hot["lowHits"] >= 2
