@@ -13,7 +13,7 @@ TIMED = TIMEFORMAT="== $@: %0R s"; time
 # What decides, and needs neither Java, nor a browser, nor a cluster; the logs of collectors are Java's.
 QUICK := $(addprefix tests/unit/,api model moves planner placement shedding grouping sizing)
 
-.PHONY: help setup demo backtest test quick check unit spark cluster soak bench comparison dependencies generate format release image clean
+.PHONY: help setup demo backtest test quick check unit spark cluster soak bench comparison dependencies generate format release site image clean
 # The stages of `test` use both cores each.
 .NOTPARALLEL:
 
@@ -83,7 +83,10 @@ dependencies: ## Look for known vulnerabilities and licenses to avoid in what is
 	@scripts/dependencies.sh
 
 release: ## Make everything that a release consists of in dist/VERSION, and publish nothing: make release VERSION=0.1.0
-	@$(RUN) scripts/release.py $(VERSION) $(RELEASE_OPTIONS)
+	@PATH="$$(dirname "$$(scripts/setup.sh --print-uv)"):$$PATH" $(RUN) scripts/release.py $(VERSION) $(RELEASE_OPTIONS)
+
+site: ## Build the documentation as a site in build/site
+	@PATH="$$(dirname "$$(scripts/setup.sh --print-uv)"):$$PATH" $(RUN) scripts/site.py
 
 image: ## Build the container image without a container engine, and try it
 	@scripts/image.sh
