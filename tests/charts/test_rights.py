@@ -15,6 +15,8 @@ OPERATOR_EVERYWHERE = {
     "nodes": WATCH,
     "namespaces": WATCH,
     "persistentvolumes": WATCH,
+    "persistentvolumeclaims": WATCH,
+    "storageclasses.storage.k8s.io": WATCH,
     "pods": READ | {"patch", "delete"},
     "pods/status": PATCH,
     "pods/eviction": frozenset({"create"}),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ballast.kube import names
-from ballast.kube.kinds import BALANCING_POLICY, POD
+from ballast.kube.kinds import BALANCING_POLICY, CLAIM, POD, STORAGE_CLASS
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.cluster.controller.pool import (
     OURS,
@@ -76,6 +76,35 @@ def test_next_to_pods_that_wait_for_nodes_executors_are_nominated_before_any_of_
         assert [(each.resource, each.status) for each in patches] == [("pods/status", 200)] * 2 + [("pods", 200)] * 2
         chosen = {each.name: each.body[-1]["value"] for each in patches[:2]}
         assert mine.nodes_of(placed) == Counter(node.removeprefix(f"{mine.name}-") for node in chosen.values())
+
+
+def test_an_executor_whose_volume_is_still_to_be_made_goes_where_its_storage_class_makes_volumes(
+    installed: Installation,
+) -> None:
+    """The roomiest zone is `a`. The class makes volumes in `b` alone, where kube-scheduler would have to bind it."""
+    api = installed.testbed.api
+    with pool(installed.testbed, "lateclaim", [*zones(1), *zones()[2:3]]) as mine:
+        mine.policy(placement=TWO_A_NODE)
+        by_class = {
+            "metadata": {"name": mine.name},
+            "provisioner": "ebs.csi.aws.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+            "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE_LABEL, "values": ["b"]}]}],
+        }
+        api.post(STORAGE_CLASS.path(), by_class)
+        try:
+            asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            claim = {"metadata": {"name": "scratch"}, "spec": {**asked, "storageClassName": mine.name}}
+            api.post(CLAIM.path(namespace=mine.name), claim)
+            volumes = [{"name": "scratch", "persistentVolumeClaim": {"claimName": "scratch"}}]
+            placed = [*mine.executors(1, volumes=volumes), *mine.executors(1, application="without")]
+            mine.await_released(placed)
+            late, free = (mine.pod(name) for name in placed)
+            assert preferred_labels(late)[ZONE_LABEL] == ["b"]
+            assert required_labels(late) == {}, "where the volume is made is kube-scheduler's to say"
+            assert required_labels(free) == {ZONE_LABEL: ["a"]}
+        finally:
+            mine.delete(STORAGE_CLASS, mine.name)
 
 
 @pytest.mark.soak

@@ -23,13 +23,13 @@ from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.clock import MOST_AHEAD_SECONDS
-from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.document import JSON
-from ballast.kube.errors import NotFound
+from ballast.kube.errors import Forbidden, NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.objects import Query, read_list
-from ballast.kube.pods import PodReader
+from ballast.kube.pods import Pod, PodReader
+from ballast.kube.volumes import Volumes, read_claim, read_storage_class, read_volume
 from ballast.model import Move
 from ballast.moves import MoveState, record
 from ballast.tenancy.door import Limit
@@ -119,11 +119,11 @@ class ClusterLister:
     def _lists(self) -> tuple[Lists, list[Excess]]:
         pods = pods_within(self._list(kinds.POD, self._pods.read))
         mounting = any(pod.claims for pod in pods.inside)
-        volumes = self._list(kinds.VOLUME, read_volume) if mounting else []
+        volumes = listed_volumes(self._client, pods.inside) if mounting else Volumes()
         namespaces = dict(self._list(kinds.NAMESPACE, _labeled, metadata_only=True))
         nodes = self._list(kinds.NODE, self._nodes.read)
         excesses = [pod_excess(pod, limit) for pod, limit in pods.outside]
-        return Lists(pods.inside, nodes, namespaces, Volumes.of(volumes)), excesses
+        return Lists(pods.inside, nodes, namespaces, volumes), excesses
 
     def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:
         return read_list(self._client, Query(kind, metadata_only=metadata_only), read).items
@@ -144,6 +144,25 @@ class ClusterLister:
                 return None
 
         return [each for each in self._installed(kind, read) if each is not None]
+
+
+def listed_volumes(client: Client, pods: Iterable[Pod]) -> Volumes:
+    """Of claims without a volume, their StorageClasses too, where they may be read: as without them otherwise."""
+    volumes = read_list(client, Query(kinds.VOLUME), read_volume).items
+    found = Volumes.of(volumes)
+    late = {pod.namespace for pod in pods if pod.executor and not found.all_bound(pod.namespace, pod.claims)}
+    if not late:
+        return found
+    try:
+        claims = [
+            each
+            for namespace in sorted(late)
+            for each in read_list(client, Query(kinds.CLAIM, namespace=namespace), read_claim).items
+        ]
+        classes = read_list(client, Query(kinds.STORAGE_CLASS), read_storage_class).items
+    except Forbidden:
+        return found
+    return Volumes.of(volumes, claims, classes)
 
 
 def resource_of(kind: Kind, model: type[R], raw: JSON) -> R:

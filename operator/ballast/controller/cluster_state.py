@@ -39,7 +39,6 @@ from ballast.controller.quota import (
 from ballast.errors import InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
-from ballast.kube.constraint_reader import Volume, Volumes, read_volume
 from ballast.kube.document import JSON, too_long
 from ballast.kube.errors import NotFound, Unavailable
 from ballast.kube.informer import Informer, Store, Timing, number
@@ -47,6 +46,7 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeFacts, NodeReader
 from ballast.kube.objects import Objects, Query, read_list
 from ballast.kube.pods import Pod, PodReader
+from ballast.kube.volumes import Volumes, read_claim, read_storage_class, read_volume
 from ballast.tenancy.door import KEPT_BYTES, Kept
 
 _LOG = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ R = TypeVar("R", bound=Resource)
 STALE_SECONDS = 180.0
 """No decision is made on a watch from which nothing was heard for so long, not even a bookmark."""
 _FIRST_LIST_SECONDS = 60.0
+_WITHOUT_CLASSES = "executors whose claims have no volume yet are placed without their StorageClass's allowedTopologies"
 _METADATA = frozenset(
     ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels")
 )
@@ -98,6 +99,10 @@ class ClusterState:
             Query(kinds.NAMESPACE, metadata_only=True), _namespace, self._namespace_changed
         )
         self._volumes = self._informer(Query(kinds.VOLUME), read_volume, _unnoticed)
+        self._claims = self._informer(Query(kinds.CLAIM), read_claim, _unnoticed, without=_WITHOUT_CLASSES)
+        self._classes = self._informer(
+            Query(kinds.STORAGE_CLASS), read_storage_class, _unnoticed, without=_WITHOUT_CLASSES
+        )
         self._moves: Store[JSON | Excess] = Store(self._move, self._move_changed)
         self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
             partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
@@ -124,10 +129,10 @@ class ClusterState:
         self._running: list[Informer[Any]] = []
 
     def _informer(
-        self, query: Query, read: Callable[[JSON], Any], changed: Callable[[Any, Any], None]
+        self, query: Query, read: Callable[[JSON], Any], changed: Callable[[Any, Any], None], *, without: str = ""
     ) -> Informer[Any]:
         store: Store[Any] = Store(read, changed)
-        return Informer(self._client, query, store, monotonic=self._monotonic, timing=self._timing)
+        return Informer(self._client, query, store, monotonic=self._monotonic, timing=self._timing, without=without)
 
     def start(self) -> None:
         for each in (self._namespaces, self._nodes, self._pods):
@@ -335,12 +340,21 @@ class ClusterState:
         return lists, [pod_excess(pod, limit) for pod, limit in pods.outside]
 
     def _mounted(self, pods: Iterable[Pod], patience_seconds: float) -> Volumes:
-        """Volumes are watched from the first pod on that mounts a claim."""
-        if not any(pod.claims for pod in pods):
+        """Volumes are watched from the first pod on that mounts a claim; claims and StorageClasses from the first
+        executor on whose claim has no volume. No executor waits for these: without them, its zone is only preferred.
+        """
+        mounting = [pod for pod in pods if pod.claims]
+        if not mounting:
             return Volumes()
         self._start(self._volumes)
         self._await(self._volumes, patience_seconds)
-        return Volumes.of(self._volumes.store.values())
+        volumes = self._volumes.store.values()
+        found = Volumes.of(volumes)
+        if all(found.all_bound(pod.namespace, pod.claims) for pod in mounting if pod.executor is not None):
+            return found
+        for each in (self._claims, self._classes):
+            self._start(each)
+        return Volumes.of(volumes, self._claims.store.values(), self._classes.store.values())
 
     def _start(self, informer: Informer[Any]) -> None:
         with self._mounting:
@@ -407,7 +421,7 @@ class ClusterState:
             self._notify()
 
 
-def _unnoticed(before: Volume | None, after: Volume | None) -> None:
+def _unnoticed(before: object, after: object) -> None:
     del before, after
 
 

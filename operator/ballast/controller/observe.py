@@ -22,12 +22,12 @@ from ballast.controller.surroundings import Surroundings
 from ballast.controller.topology_findings import lost_findings, spec_findings, stray_findings
 from ballast.errors import described
 from ballast.kube import names
-from ballast.kube.constraint_reader import Volumes
 from ballast.kube.drivers import with_drivers
 from ballast.kube.executors import SparkExecutor
 from ballast.kube.nodes import NodeFacts, model_node
 from ballast.kube.pods import Pod
 from ballast.kube.requested import Requested
+from ballast.kube.volumes import Volumes
 from ballast.model import (
     ConditionReason,
     Constraints,

@@ -8,7 +8,15 @@ from typing import TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.policy_metrics import Prometheus
-from ballast.controller.cluster_objects import ClusterLister, ClusterObjects, OpenMove, Read, read_moves, resource_of
+from ballast.controller.cluster_objects import (
+    ClusterLister,
+    ClusterObjects,
+    OpenMove,
+    Read,
+    listed_volumes,
+    read_moves,
+    resource_of,
+)
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
@@ -21,13 +29,13 @@ from ballast.controller.unclaimed import unclaimed
 from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
-from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import Forbidden, NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.objects import Query, read_list
-from ballast.kube.pods import PodReader
+from ballast.kube.pods import Pod, PodReader
+from ballast.kube.volumes import Volumes
 from ballast.model import Policy, Snapshot, by_cause
 from ballast.model.from_api import policy_from
 from ballast.planner.plan import plan
@@ -191,7 +199,7 @@ def look(
     resource = _assumed(prometheus, rack_label, matchers)
     pods = _listed(client, kinds.POD, PodReader().read)
     nodes = _listed(client, kinds.NODE, NodeReader().read)
-    volumes, problems = _volumes(client) if any(pod.claims for pod in pods) else (Volumes(), ())
+    volumes, problems = _volumes(client, pods) if any(pod.claims for pod in pods) else (Volumes(), ())
     policy = policy_from(resource, {node.name: node.labels for node in nodes})
     topologies, more = _declared(client)
     figures = MetricsReader(client, namespace="", more=SHUFFLE)
@@ -249,9 +257,9 @@ def _external_namespaces(topologies: Iterable[SparkTopology]) -> frozenset[str]:
     return frozenset(external.namespace for external in parts if external is not None and external.namespace)
 
 
-def _volumes(client: Client) -> tuple[Volumes, tuple[str, ...]]:
+def _volumes(client: Client, pods: Iterable[Pod]) -> tuple[Volumes, tuple[str, ...]]:
     try:
-        return Volumes.of(_listed(client, kinds.VOLUME, read_volume)), ()
+        return listed_volumes(client, pods), ()
     except Forbidden as error:
         return Volumes(), (f"volumes are left out, which may tie executors to zones: {error.message}",)
 

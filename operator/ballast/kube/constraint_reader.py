@@ -1,14 +1,8 @@
-"""What a pod's spec and the persistent volumes behind its claims demand of the node, read from their JSON.
-
-Pods of one template share one value. Claims are not read: a volume names the claim that it is bound to, and any user
-may create claims, thousands of them and as long as etcd takes.
-"""
+"""What a pod's spec demands of the node, read from its JSON. Pods of one template share one value."""
 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from ballast.kube.document import JSON
 from ballast.kube.shared_values import SharedValues
@@ -87,60 +81,3 @@ def _toleration(entry: JSON) -> Toleration:
         value=entry.get("value") or "",
         effect=entry.get("effect") or "",
     )
-
-
-_ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-
-
-@dataclass(frozen=True, slots=True)
-class Volume:
-    claim: tuple[str, str] | None
-    """Namespace and name of the claim that it is bound to."""
-    terms: tuple[Term, ...]
-    """Its node affinity; empty when it can be reached from everywhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Volumes:
-    """The cluster's volumes, looked up by a pod's claim names."""
-
-    terms: Mapping[tuple[str, str], tuple[Term, ...]] = field(default_factory=dict)
-    """Of those that can't be reached from everywhere, by namespace and name of the claim."""
-    bound: frozenset[tuple[str, str]] = frozenset()
-    """Claims that have a volume."""
-
-    @classmethod
-    def of(cls, volumes: Iterable[Volume]) -> Volumes:
-        bound = {each.claim: each.terms for each in volumes if each.claim is not None}
-        return cls({claim: found for claim, found in bound.items() if found}, frozenset(bound))
-
-    def all_bound(self, namespace: str, claims: tuple[str, ...]) -> bool:
-        """False: where the pod can run is known only when its volume is made, which a StorageClass may do late."""
-        return all((namespace, name) in self.bound for name in claims)
-
-    def node_terms(self, namespace: str, claims: tuple[str, ...]) -> tuple[tuple[Term, ...], ...]:
-        """The terms of each volume that can't be reached from everywhere. A claim not bound yet demands nothing."""
-        keys = ((namespace, name) for name in claims)
-        return tuple(self.terms[key] for key in keys if key in self.terms)
-
-
-def read_volume(volume: JSON) -> Volume:
-    spec, metadata = volume.get("spec") or {}, volume["metadata"]
-    affinity = (spec.get("nodeAffinity") or {}).get("required")
-    return Volume(_bound(volume), terms(affinity) or _zone_terms(metadata.get("labels") or {}))
-
-
-def _bound(volume: JSON) -> tuple[str, str] | None:
-    """A volume keeps the reference to a claim that is gone (`Released`), whose name another claim may have by now."""
-    if (volume.get("status") or {}).get("phase") != "Bound":
-        return None
-    claim = volume["spec"]["claimRef"]
-    return claim["namespace"], claim["name"]
-
-
-def _zone_terms(labels: Mapping[str, str]) -> tuple[Term, ...]:
-    """Volumes of old provisioners name their zones by label, several joined by `__`."""
-    for label in _ZONE_LABELS:
-        if labels.get(label):
-            return ((Requirement(label, "In", tuple(labels[label].split("__"))),),)
-    return ()

@@ -23,7 +23,7 @@ import msgspec
 
 from ballast.kube.client import Client
 from ballast.kube.document import JSON, decoded, parsed
-from ballast.kube.errors import Gone, KubeError, Unavailable
+from ballast.kube.errors import Forbidden, Gone, KubeError, Unavailable
 from ballast.kube.objects import Objects, Query
 from ballast.kube.stream import Stream
 
@@ -46,6 +46,8 @@ class Timing:
     first_backoff_seconds: float = 0.5
     longest_backoff_seconds: float = 5.0
     """After an outage of the API server, a watch is behind for as long: less than the longest gate timeout."""
+    refused_seconds: float = 60.0
+    """Until what there is no right to read is asked for again."""
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -58,7 +60,10 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 class Informer(Generic[T]):
-    """Runs in its own thread from `start` to `stop`. `monotonic`: seconds that nothing sets back."""
+    """Runs in its own thread from `start` to `stop`. `monotonic`: seconds that nothing sets back.
+
+    `without`: what happens without the right to read it, which the log then says once; empty if that is an error.
+    """
 
     def __init__(
         self,
@@ -69,10 +74,12 @@ class Informer(Generic[T]):
         monotonic: Callable[[], float],
         timing: Timing | None = None,
         chance: random.Random | None = None,
+        without: str = "",
     ) -> None:
         self._client, self._query, self.store = client, query, store
         self._monotonic, self._timing = monotonic, timing or Timing()
         self._chance = chance or random.Random()  # noqa: S311 -- spreads requests in time
+        self._without, self._refused = without, False
         self._version = 0
         """Up to which the store has everything; 0: it has to be listed."""
         self._listed_at = 0.0
@@ -143,6 +150,9 @@ class Informer(Generic[T]):
                     continue
             except KubeError as error:
                 self.last_error = str(error)
+                if self._without and isinstance(error, Forbidden):
+                    self._await_right()
+                    continue
                 _LOG.warning("watch of %s broke, opening it again: %s", self.plural, self.last_error)
             except Exception:  # noqa: BLE001 -- it is logged
                 # Whatever an object of the cluster brings about must not end the watch for good.
@@ -159,6 +169,13 @@ class Informer(Generic[T]):
             self.restarts += broke
             self._stopped.wait(backoff * self._chance.uniform(0.5, 1.0))
             backoff = min(2 * backoff, self._timing.longest_backoff_seconds)
+
+    def _await_right(self) -> None:
+        """The right may be granted later."""
+        if not self._refused:
+            _LOG.warning("%s: %s", self._without, self.last_error)
+        self._refused = True
+        self._stopped.wait(self._timing.refused_seconds)
 
     def _turn(self) -> None:
         """One watch, after a list where one is due. Returns when the server ends the watch, as asked."""

@@ -108,7 +108,7 @@ class Executor:
     If it required a zone as well, no node might be left.
     """
     late_claims: bool = False
-    """It mounts a claim that has no volume yet. The zones in which its StorageClass makes volumes are not read: if it
+    """It mounts a claim that has no volume yet. Where that can be made is not known for certain: if the executor
     required a zone, there might be no node that the volume can be made for."""
     unknown_topology: str = ""
     """What its topology label names, where there is no SparkTopology of that name; else empty."""

@@ -19,11 +19,11 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.movers import Movers, Reread
 from ballast.controller.observe import Lists
 from ballast.controller.telemetry import Telemetry
-from ballast.kube.constraint_reader import Volumes
 from ballast.kube.document import text
 from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import Pod, PodReader
+from ballast.kube.volumes import Volumes
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.apiserver import Answer, ApiServer, Asked, Watch, serving

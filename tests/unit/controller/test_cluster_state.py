@@ -27,6 +27,7 @@ from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Policy
 from tests.apiserver import Answer, ApiServer, Fault, scripted
+from tests.testbed.waiting import wait_until
 from tests.unit.controller.stage import move
 from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, driver, executor, node, pod
 
@@ -538,8 +539,28 @@ def test_volumes_are_watched_from_the_first_executor_on_that_mounts_a_claim() ->
         found.state.look()
         asked = [each.place.plural for each in found.server.asked if "watch" not in each.query]
         assert asked.count("persistentvolumes") == 1
-        never = "any user may create claims: no executor waits for a list of thousands that are as long as etcd takes"
-        assert "persistentvolumeclaims" not in asked, never
+        assert "persistentvolumeclaims" not in asked, "its claim has a volume"
+
+
+def test_storage_classes_are_read_once_an_executors_claim_has_no_volume_and_no_executor_waits_for_them() -> None:
+    mounting = executor(1, gates=[GATE], volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    claim = {"metadata": {"namespace": "analytics", "name": "data"}, "spec": {"storageClassName": "fast"}}
+    allowed = [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]
+    storage_class = {"metadata": {"name": "fast"}, "provisioner": "ebs.csi.aws.com", "allowedTopologies": allowed}
+    with observed(persistentvolumeclaims=[claim], storageclasses=[storage_class]) as found:
+        refused = Answer(403, {"message": 'x is forbidden: User "u" cannot list resource "x"'})
+        found.server.refusals["/storageclasses"] = refused
+        found.put(mounting)
+        found.await_gated()
+        assert found.state.look().lists.volumes.node_terms("analytics", ("data",)) == ()
+        assert "storageclasses" not in found.state.ages()
+    with observed(mounting, persistentvolumeclaims=[claim], storageclasses=[storage_class]) as found:
+
+        def read() -> bool:
+            return bool(found.state.look().lists.volumes.node_terms("analytics", ("data",)))
+
+        wait_until(read, what="where its class makes volumes is known")
+        assert {"persistentvolumeclaims", "storageclasses"} <= found.state.ages().keys()
 
 
 PODS = st.lists(

@@ -6,6 +6,7 @@ import time
 
 from ballast.controller.cluster_objects import ClusterLister, ClusterObjects
 from ballast.controller.cluster_state import ClusterState
+from tests.testbed.waiting import wait_until
 from tests.unit.controller.stage import move, streaming
 from tests.unit.controller.world import World
 from tests.unit.kube.builders import GATE, driver, executor, expression, node, pod
@@ -19,7 +20,13 @@ def world() -> World:
     data = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     found.put("nodes", node("node-1"), node("node-2", unschedulable=True))
     found.put("namespaces", *({"metadata": {"name": name, "labels": {"team": name}}} for name in ("analytics", "web")))
-    found.put("pods", streaming(1, node="node-1", volumes=[data]), executor(2, gates=[GATE]), driver(), pod("other"))
+    scratch = {"name": "scratch", "persistentVolumeClaim": {"claimName": "scratch"}}
+    gated = executor(2, gates=[GATE], volumes=[scratch])
+    found.put("pods", streaming(1, node="node-1", volumes=[data]), gated, driver(), pod("other"))
+    claim = {"metadata": {"namespace": "analytics", "name": "scratch"}, "spec": {"storageClassName": "fast"}}
+    found.put("persistentvolumeclaims", claim)
+    allowed = [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]
+    found.put("storageclasses", {"metadata": {"name": "fast"}, "allowedTopologies": allowed})
     volume = {"claimRef": {"name": "data", "namespace": "analytics"}, "nodeAffinity": LOCAL}
     found.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": volume, "status": {"phase": "Bound"}})
     for number, name in enumerate(("first", "second")):
@@ -54,11 +61,11 @@ def test_commands_list_what_the_operator_watches() -> None:
     state = ClusterState(
         client, monotonic=time.monotonic, notify=lambda: None, gated=lambda: None, failed=lambda _: None
     )
+    listed = seen(ClusterLister(client).look())
     state.start()
     try:
-        watched = seen(state.look())
+        # No executor waits for claims and StorageClasses.
+        wait_until(lambda: seen(state.look()) == listed, what="the operator sees the same")
     finally:
         state.stop()
-    listed = seen(ClusterLister(client).look())
-    assert watched == listed
     assert all(listed.values()), listed

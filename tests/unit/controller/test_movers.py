@@ -11,9 +11,9 @@ import pytest
 from ballast.controller.cluster_objects import OpenMove, read_moves
 from ballast.controller.deleted_moves import DeletedMoves
 from ballast.controller.move_facts import facts
-from ballast.kube.constraint_reader import Volumes
 from ballast.kube.document import text
 from ballast.kube.pods import Pod
+from ballast.kube.volumes import Volumes
 from ballast.model import MovePhase
 from ballast.moves import Facts
 from ballast.moves.arriving import UNSCHEDULABLE_SECONDS

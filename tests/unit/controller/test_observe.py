@@ -14,9 +14,9 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe
 from ballast.controller.pod_index import PodIndex
 from ballast.controller.topology_findings import spec_findings
-from ballast.kube.constraint_reader import Volumes, read_volume
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
+from ballast.kube.volumes import Volumes, read_claim, read_storage_class, read_volume
 from ballast.model import (
     Anchor,
     Component,
@@ -307,6 +307,13 @@ def test_volumes_bind_an_executor_to_where_they_are() -> None:
     assert (bound.late_claims, free.late_claims) == (False, False)
     (late,) = look(executor(1, volumes=mounted)).snapshot.executors
     assert late.late_claims, "its claim has no volume yet"
+    claim = {"metadata": {"namespace": "analytics", "name": "data"}, "spec": {"storageClassName": "fast"}}
+    allowed = [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]
+    classes = [read_storage_class({"metadata": {"name": "fast"}, "allowedTopologies": allowed})]
+    found = look(executor(1, volumes=mounted), volumes=Volumes.of([], [read_claim(claim)], classes)).snapshot
+    (late,) = found.executors
+    assert late.late_claims, "its class may make the volume in any of these zones"
+    assert [late.constraints.volumes_reach(n.labels, n.name) for n in found.nodes] == [False, True]
 
 
 def test_an_application_without_a_topology_is_one() -> None:

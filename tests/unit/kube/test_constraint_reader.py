@@ -6,49 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ballast.kube.constraint_reader import MOST_DEMANDS, MOST_VALUES, ConstraintReader, Volumes, read_volume
+from ballast.kube.constraint_reader import MOST_DEMANDS, MOST_VALUES, ConstraintReader
 from ballast.model import Constraints, Requirement, Toleration
 from tests.unit.kube.builders import expression, required
-
-CLAIM = {"namespace": "analytics", "name": "data", "uid": "c"}
-
-
-def volumes(
-    *terms: dict[str, Any], labels: dict[str, str] | None = None, phase: str = "Bound", claim: Any = CLAIM
-) -> Volumes:
-    """One."""
-    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": list(terms)}}} if terms else {}
-    spec = affinity | ({"claimRef": claim} if claim else {})
-    raw = {"metadata": {"name": "pv-1", "labels": labels or {}}, "spec": spec, "status": {"phase": phase}}
-    return Volumes.of([read_volume(raw)])
-
-
-ZONE_A = ((Requirement("zone", "In", ("a",)),),)
-
-
-def test_a_bound_claim_demands_what_its_volume_demands() -> None:
-    found = volumes({"matchExpressions": [expression("zone", "a")]})
-    assert found.node_terms("analytics", ("data",)) == (ZONE_A,)
-
-
-def test_unbound_unknown_and_everywhere_reachable_claims_demand_nothing() -> None:
-    local = {"matchExpressions": [expression("zone", "a")]}
-    assert volumes(local, phase="Available", claim=None).node_terms("analytics", ("data",)) == ()
-    assert volumes().node_terms("analytics", ("data", "other")) == ()
-    assert volumes(local).node_terms("elsewhere", ("data",)) == ()
-
-
-@pytest.mark.parametrize("phase", ["Available", "Released", "Failed"])
-def test_a_volume_whose_claim_is_gone_or_not_bound_yet_demands_nothing_of_a_claim_of_that_name(phase: str) -> None:
-    found = volumes({"matchExpressions": [expression("zone", "a")]}, phase=phase)
-    assert found.node_terms("analytics", ("data",)) == ()
-
-
-def test_a_zone_label_stands_in_for_node_affinity() -> None:
-    found = volumes(labels={"topology.kubernetes.io/zone": "a__b"})
-    assert found.node_terms("analytics", ("data",)) == (
-        ((Requirement("topology.kubernetes.io/zone", "In", ("a", "b")),),),
-    )
 
 
 def asking(*terms: list[dict[str, Any]], **more: Any) -> Constraints:
@@ -132,7 +92,7 @@ def test_pods_that_differ_in_one_constraint_only_are_told_apart() -> None:
     assert found == [
         Constraints(),
         Constraints(node_selector=(("pool", "streaming"),)),
-        Constraints(affinity_terms=ZONE_A),
+        Constraints(affinity_terms=((Requirement("zone", "In", ("a",)),),)),
         Constraints(tolerations=(Toleration("spot", "Exists"), Toleration("gpu", "Equal", "yes", "NoSchedule"))),
     ]
     assert all(reader.read(spec) is value for spec, value in zip(specs, found, strict=True)), "read once"

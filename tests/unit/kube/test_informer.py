@@ -22,6 +22,7 @@ from ballast.kube.kinds import POD
 from ballast.kube.objects import Objects, Query
 from ballast.kube.stream import Stream
 from tests.apiserver import Answer, ApiServer, Fault, Watch
+from tests.testbed.waiting import wait_until
 from tests.unit.kube.trials import recoveries
 
 JSON = dict[str, Any]
@@ -491,3 +492,28 @@ def test_after_each_fault_the_watch_is_opened_again_and_the_store_is_complete(tm
     """`make bench BENCH=watching` does this twenty times on a busy machine, and measures how soon it is."""
     found = recoveries(tmp_path, random.Random(1))
     assert {each.fault for each in found} == set(Fault)
+
+
+def test_what_there_is_no_right_to_read_is_said_once_and_read_as_soon_as_there_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = ApiServer()
+    server.put("pods", {"metadata": {"name": "a"}})
+    server.refusals["/pods"] = Answer(403, {"message": 'pods is forbidden: User "x" cannot list resource "pods"'})
+    known = Followed(server, server.client())
+    store: Store[str] = Store(lambda raw: str(raw["metadata"]["name"]), known.follow)
+    timing = Timing(first_backoff_seconds=0.0, longest_backoff_seconds=0.0, refused_seconds=0.0)
+    informer = Informer(
+        known.client, Query(POD), store, monotonic=lambda: known.now, timing=timing, without="placed without it"
+    )
+    informer.start()
+    try:
+        wait_until(lambda: len(server.asked) > 2, what="it was asked for again")
+        server.refusals.clear()
+        known.until("a")
+    finally:
+        informer.stop()
+        informer.join(30)
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(warnings) == 1, warnings
+    assert warnings[0].startswith("placed without it: not allowed to list pods")
