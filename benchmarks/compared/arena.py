@@ -25,6 +25,8 @@ BACKGROUND = "services"
 PATIENCE_SECONDS = 60.0
 REFUSED_SECONDS = 3.0
 _AT_ONCE = "gracePeriodSeconds=0"
+_PART = 200
+"""Pods that one request deletes."""
 
 Cell = dict[str, Figures]
 """By row of the table, what one peer came to with one seed."""
@@ -101,12 +103,17 @@ class Arena:
     def _empty(self, namespace: str, *, also: str = "") -> None:
         """Without its pods, and without the objects of the API `also`, which keep pods from going."""
         path = f"/api/v1/namespaces/{namespace}/pods"
-        self.server.delete(f"{path}?{_AT_ONCE}")
         if also:
             group, kind = also.rsplit("/", 1)
             self.server.delete(f"/apis/{group}/namespaces/{namespace}/{kind}")
+
+        def empty() -> bool:
+            # In parts, because the API server answers no request for longer than a minute.
+            self.server.delete(f"{path}?{_AT_ONCE}&limit={_PART}")
+            return not self.server.get(f"{path}?limit=1")["items"]
+
         wait_until(
-            lambda: not self.server.get(f"{path}?limit=1")["items"],
+            empty,
             what=f"{namespace} is empty",
             timeout_seconds=PATIENCE_SECONDS,
         )
