@@ -216,4 +216,6 @@ def watching(testbed: Testbed, failed: Callable[[Failure], None]) -> Iterator[No
 
 
 def _raise(error: Exception) -> None:
-    raise error
+    """A namespace that an earlier test deletes takes no Event any more."""
+    if "because it is being terminated" not in str(error):
+        raise error
