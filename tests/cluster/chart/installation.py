@@ -35,11 +35,14 @@ class Installation:
     admin: Caller
     nosy: Caller
 
-    def install(self, *arguments: str) -> None:
-        """Install it, and return when every one of its admission policies is at work."""
+    def install(self, *arguments: str, gate: bool = True) -> None:
+        """Install it, and return when every one of its admission policies is at work. `gate`: whether one adds it."""
         self._helm("install", *arguments)
         self.await_definitions()
-        self.await_policies()
+        if gate:
+            self.await_policies()
+        else:
+            self.await_fences()
 
     def upgrade(self, *arguments: str) -> None:
         """To the chart's defaults, except for `arguments`."""
@@ -123,8 +126,11 @@ def _refused(ask: Callable[[], Answer], policy: str) -> bool:
 
 
 @contextmanager
-def installation(testbed: Testbed) -> Iterator[Installation]:
-    """The chart installed with its defaults, in a namespace that lets only restricted pods in."""
+def installation(testbed: Testbed, *, gate: bool = True) -> Iterator[Installation]:
+    """The chart installed with its defaults, in a namespace that lets only restricted pods in.
+
+    `gate`: whether with the admission policy that adds the gate, which Kubernetes 1.36 is the first to have.
+    """
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     testbed.create_namespace(NAMESPACE, labels=restricted)
     testbed.create_namespace(PROBES, labels={"ballast.dev/gate": "enabled"})
@@ -135,7 +141,7 @@ def installation(testbed: Testbed) -> Iterator[Installation]:
         installed = Installation(testbed, admin, stack.enter_context(user(testbed, NOSY)))
         assert admin.create(POD, executor(PROBE, role=None, gates=["example.com/forever"]), namespace=PROBES).ok
         grant(testbed, PROBES, NOSY, verbs=["create", "patch"], group="ballast.dev", resources=["executormoves"])
-        installed.install()
+        installed.install(*(() if gate else ("--set=gate.install=false",)), gate=gate)
         yield installed
 
 
