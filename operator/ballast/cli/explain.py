@@ -263,8 +263,9 @@ def _end_table(ends: tuple[End, ...]) -> Table:
 
 
 def _destination(found: Explanation) -> list[RenderableType]:
-    if found.unplaced is not None and found.unplaced.cause is Cause.FOREIGN_SCHEDULER:
-        return [Text("nowhere, as far as Ballast is concerned: it never places executors of that scheduler")]
+    if found.unplaced is not None and found.unplaced.cause in (Cause.FOREIGN_SCHEDULER, Cause.GANG):
+        whose = "of that scheduler" if found.unplaced.cause is Cause.FOREIGN_SCHEDULER else "of a gang"
+        return [Text(f"nowhere, as far as Ballast is concerned: it never places executors {whose}")]
     if found.destination is None:
         return [Text("placed now, it would find no place within the limits")]
     same = " (where it is)" if found.destination == found.node else ""

@@ -40,9 +40,9 @@ from ballast.cli.source import (
 )
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.errors import BallastError
-from ballast.model import Hold, MovesMode, Phase, Placement, Plan, PlannedMove, Refusal
+from ballast.model import Hold, MovesMode, Objection, Phase, Placement, Plan, PlannedMove, Refusal
+from ballast.placement.aside import never_placed
 from ballast.planner.replan import ReplannedTopology
-from ballast.planner.unplaced import foreign_scheduler
 from ballast.report.names import application_names
 from ballast.report.traffic import PlacedTopology, together
 
@@ -184,8 +184,8 @@ class Planned:
     replanned: tuple[PlacedTopology, ...]
     left_out: int = 0
     """Topologies that are not shown placed again."""
-    foreign: Mapping[str, int] = field(default_factory=dict)
-    """Executors that are never placed, by their scheduler."""
+    aside: Mapping[Objection, int] = field(default_factory=dict)
+    """Executors that are never placed, by why."""
 
 
 def planned(situation: Situation, topology: str | None = None, *, namespace: str | None = None) -> Planned:
@@ -197,12 +197,10 @@ def planned(situation: Situation, topology: str | None = None, *, namespace: str
         decided = _narrowed(decided, {each.key for each in members}, {each.node for each in members})
     keys = _dearest(decided, {each.topology for each in members})
     again = together(situation.snapshot, situation.policy, keys[:_MOST_REPLANNED])
-    foreign = Counter(
-        each.scheduler
-        for each in members
-        if each.phase is not Phase.ENDED and each.scheduler not in situation.policy.placement.scheduler_names
-    )
-    return Planned(situation, decided, again, max(0, len(keys) - _MOST_REPLANNED), dict(sorted(foreign.items())))
+    schedulers = situation.policy.placement.scheduler_names
+    alive = (each for each in members if each.phase is not Phase.ENDED)
+    aside = Counter(why for each in alive if (why := never_placed(each, schedulers)) is not None)
+    return Planned(situation, decided, again, max(0, len(keys) - _MOST_REPLANNED), dict(sorted(aside.items())))
 
 
 def _dearest(decided: Plan, keys: set[str]) -> list[str]:
@@ -249,9 +247,8 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
             heading("Topologies, as they are -> placed again, all together"),
             _replanned_table(plan.replanned, names, wide=wide),
         ]
-    for scheduler, count in plan.foreign.items():
-        words = f"Left out: {count} executors, because {foreign_scheduler(scheduler, policy)}"
-        parts.append(Text(words, style="yellow", overflow="fold"))
+    for (_, why), count in plan.aside.items():
+        parts.append(Text(f"Left out: {count} executors, because {why}", style="yellow", overflow="fold"))
     if plan.left_out:
         parts.append(Text(f"... and {plan.left_out} more: name one to see it", style="dim"))
     if refusals := _refusals(decided, wide=wide):
@@ -388,7 +385,9 @@ def plan_document(plan: Planned) -> dict[str, Any]:
         ],
         "topologies": [_replanned_document(each, names) for each in plan.replanned],
         "moreTopologies": plan.left_out,
-        "foreignSchedulers": dict(plan.foreign),
+        "leftOut": [
+            {"reason": reason.value, "why": why, "executors": count} for (reason, why), count in plan.aside.items()
+        ],
         "unplaced": unplaced_document(decided.unplaced),
         "refusals": [
             {"subject": each.subject, "reason": each.reason.value, "detail": each.detail, "to": each.target}

@@ -46,6 +46,7 @@ from ballast.model import (
     Snapshot,
     Topology,
 )
+from ballast.placement.aside import never_placed
 
 _LOG = logging.getLogger(__name__)
 
@@ -257,6 +258,7 @@ class _Pass:
                 nominated=pod.nominated,
                 room_kept=kept,
                 scheduler=pod.scheduler,
+                gang=facts.gang,
                 never_unschedulable=pod.never_unschedulable,
                 graceful=facts.graceful,
                 allocator_direct=facts.allocator_direct,
@@ -312,7 +314,7 @@ class _Pass:
         ready = {
             each.uid
             for each in self.executors
-            if each.phase is Phase.GATED and not each.gates and each.enforced and each.scheduler in schedulers
+            if each.phase is Phase.GATED and not each.gates and each.enforced and never_placed(each, schedulers) is None
         }
         gated = [pod for pod in self._lists.pods if pod.uid in ready]
         if not gated or not all(pod.preempts for pod in gated):

@@ -7,7 +7,7 @@ from threading import Lock
 
 from ballast.model import Reason
 
-_NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER})
+_NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER, Reason.GANG})
 """The policy places no such executor. A later policy may: the release was right all the same."""
 
 

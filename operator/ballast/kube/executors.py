@@ -12,6 +12,7 @@ from ballast.kube.amounts import AmountReader
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON, seconds
 from ballast.kube.spark_container import spark_container, state_of
+from ballast.model import gang_of
 
 _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
@@ -55,6 +56,8 @@ class SparkExecutor:
     """Topology keys over which its pod prefers to be spread."""
     expected: int | None = None
     """How many executors its application is going to have, as it says."""
+    gang: str = ""
+    """What makes it a member of a gang; empty if nothing does."""
     owner_uid: str = ""
     """Of the pod that owns its pod: Spark names the driver's, whatever labels that has."""
 
@@ -93,6 +96,7 @@ class ExecutorReader:
             placed=any(at is not None for _, at in _written(metadata)),
             soft_spread_keys=_soft_spread_keys(spec),
             expected=_expected(metadata),
+            gang=gang_of(labels, metadata.get("annotations") or {}, spec),
             owner_uid=_owning_pod(metadata),
         )
 

@@ -13,6 +13,7 @@ from ballast.enums import (
     Workload,
 )
 from ballast.model.executor import BINDING_SECONDS, KUBE_SCHEDULER, Executor, ExecutorUsage, Phase
+from ballast.model.gang import gang_of
 from ballast.model.leaving import CORDON, DELETED, LEAVING_TAINTS, LeavingTaint, Notice
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Scope
 from ballast.model.move import Gap, Move
@@ -132,5 +133,6 @@ __all__ = [
     "Workload",
     "by_cause",
     "counts_of",
+    "gang_of",
     "within",
 ]

@@ -84,6 +84,8 @@ class Executor:
     room_kept: bool = False
     """kube-scheduler keeps the room of a node for it, which counts as requested there."""
     scheduler: str = KUBE_SCHEDULER
+    gang: str = ""
+    """What makes it a member of a gang, as `gang_of` words it; empty if nothing does."""
     never_unschedulable: bool = False
     """kube-scheduler may never mark it as Unschedulable. It asks for devices by ResourceClaims, or belongs to a
     PodGroup: these may not exist, or never be complete. Or its pod is so long that nothing can be written into it."""

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     TOO_YOUNG = "TooYoung"
     KUEUE_MANAGED = "KueueManaged"
     FOREIGN_SCHEDULER = "ForeignScheduler"
+    GANG = "Gang"
     LARGE_STATE = "LargeState"
     UNKNOWN_STATE = "UnknownState"
     DATA_SKEW = "DataSkew"

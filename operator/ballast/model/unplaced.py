@@ -14,6 +14,7 @@ class Cause(StrEnum):
     RELEASE_REFUSED = "ReleaseRefused"
     GATE_MISSING = "GateMissing"
     FOREIGN_SCHEDULER = "ForeignScheduler"
+    GANG = "Gang"
     FOREIGN_GATE = "ForeignGate"
     WAITING = "Waiting"
     OVERDUE = "Overdue"
@@ -31,6 +32,7 @@ FAULTS = frozenset(
         Cause.RELEASE_REFUSED,
         Cause.GATE_MISSING,
         Cause.FOREIGN_SCHEDULER,
+        Cause.GANG,
         Cause.OVERDUE,
         Cause.NO_ROOM,
         Cause.RELEASED_AS_IS,

@@ -19,6 +19,7 @@ from ballast.model import (
     Workload,
 )
 from ballast.moves.loads import Profile, profile_of
+from ballast.placement.aside import never_placed
 
 _SPARK_MIN_FAILURES = 3
 _MOST_TIMES = 1_000_000.0
@@ -66,9 +67,7 @@ def _opted_in(case: Case, moves: MovesPolicy) -> Objection | None:
             "a selector or its pod template alone chose it, so its replacement might not be held: label its namespace "
             "ballast.dev/gate=enabled, or the executors with ballast.dev/topology"
         )
-    if executor.scheduler not in moves.scheduler_names:
-        return Reason.FOREIGN_SCHEDULER, f"it is scheduled by {executor.scheduler}"
-    return None
+    return never_placed(executor, moves.scheduler_names)
 
 
 def _alive(case: Case, moves: MovesPolicy) -> Objection | None:

@@ -37,6 +37,7 @@ from ballast.moves.eligibility import cause
 from ballast.moves.rest import Rest, rest
 from ballast.moves.rules import Rules, worth
 from ballast.placement import admission
+from ballast.placement.aside import never_placed
 from ballast.placement.tie import untied
 from ballast.planner import strategy_state
 from ballast.planner.plan import plan
@@ -100,8 +101,8 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     why = next((each for each in decided.unplaced if each.executor == found.key), None)
-    aside = found.scheduler not in policy.placement.scheduler_names
-    placed = () if aside else replanned(snapshot, policy, memory, [found])
+    aside = never_placed(found, policy.placement.scheduler_names)
+    placed = () if aside is not None else replanned(snapshot, policy, memory, [found])
     destination = next((p.node for p in placed), None)
     past, resting = (
         _past(found, snapshot),

@@ -29,6 +29,7 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.moves.loads import profile_of
+from ballast.placement.aside import never_placed
 from ballast.placement.expectation import declared_sizes
 from ballast.placement.growth import awaiting_nodes
 
@@ -296,7 +297,8 @@ def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
 def stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
     if placement.mode is not PlacementMode.ENFORCE or not executor.enforced:
         return Reason.NOT_ENFORCED
-    return None if executor.scheduler in placement.scheduler_names else Reason.FOREIGN_SCHEDULER
+    why = never_placed(executor, placement.scheduler_names)
+    return None if why is None else why[0]
 
 
 def _set_of(executor: Executor) -> SetKey:

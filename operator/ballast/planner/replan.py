@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
 from ballast.moves.loads import Loads
 from ballast.moves.score import measured, points_per_core, projected
+from ballast.placement.aside import never_placed
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
 from ballast.placement.room import in_flight
@@ -36,7 +37,7 @@ class ReplannedTopology:
 def replanned_topology(snapshot: Snapshot, policy: Policy, key: str) -> ReplannedTopology | None:
     """Placing the whole topology `key` at once, with no regard to where its executors were; None if it has none.
 
-    Executors of schedulers that the policy does not name stay where they are, since they are never placed.
+    Executors that are never placed stay where they are: those of schedulers that the policy does not name, and gangs.
     """
     members = [executor for executor in placeable(snapshot, policy) if executor.topology == key]
     if not members:
@@ -99,9 +100,9 @@ def placed_again(snapshot: Snapshot, policy: Policy, *, left_out: Collection[str
 
 
 def placeable(snapshot: Snapshot, policy: Policy) -> list[Executor]:
-    """Executors on the pool's nodes, and those that wait for a place, of the schedulers that the policy names."""
+    """Executors on the pool's nodes, and those that wait for a place, without those that Ballast never places."""
     homes, schedulers = {node.name for node in snapshot.nodes}, policy.placement.scheduler_names
-    return [e for e in snapshot.executors if e.scheduler in schedulers and _placeable(e, homes)]
+    return [e for e in snapshot.executors if never_placed(e, schedulers) is None and _placeable(e, homes)]
 
 
 def replanned(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Collection[Executor]) -> list[Placement]:

@@ -19,11 +19,12 @@ from ballast.model import (
     Snapshot,
     Unplaced,
 )
+from ballast.placement.aside import never_placed
 from ballast.placement.tie import tied_levels
-from ballast.planner.release import stands_aside
 
 _RELEASED_SECONDS = 5.0
 """After the gate timeout: until an executor has surely been released, or its release is refused."""
+_ASIDE = {Reason.FOREIGN_SCHEDULER: Cause.FOREIGN_SCHEDULER, Reason.GANG: Cause.GANG}
 _FULL = frozenset({Reason.NO_ROOM, Reason.POOL_FULL})
 _WAITING = {
     Reason.WAITING_FOR_SET: "for a moment, for others that are created with it",
@@ -78,8 +79,9 @@ class _Table:
     """By level, without the node's own: whether the pool has several values of it, so that a spread is possible."""
 
     def cause(self, executor: Executor) -> _Why | None:
-        if stands_aside(executor, self.policy.placement) is Reason.FOREIGN_SCHEDULER:
-            return Cause.FOREIGN_SCHEDULER, foreign_scheduler(executor.scheduler, self.policy)
+        aside = never_placed(executor, self.policy.placement.scheduler_names)
+        if aside is not None:
+            return _ASIDE[aside[0]], aside[1]
         if executor.phase is Phase.GATED:
             return self._gated(executor)
         if executor.node is None and executor.unschedulable_since is not None:
@@ -152,15 +154,6 @@ class _Table:
         if ratio < 1.0:
             return f"lower placement.maxExecutorsPerZonePercent, which is {ratio:.0%}, or set placement.pin: None"
         return "set placement.maxExecutorsPerZonePercent to spread executors, or placement.pin: None"
-
-
-def foreign_scheduler(name: str, policy: Policy) -> str:
-    """Why executors of this scheduler are not placed, and what to do."""
-    placed = ", ".join(policy.placement.scheduler_names)
-    return (
-        f"its scheduler is {name}, and the policy places executors of {placed}: if {name} is a profile of "
-        "kube-scheduler, or keeps to scheduling gates and node affinity, add it to placement.schedulerNames"
-    )
 
 
 def _of_release(reason: Reason, detail: str) -> _Why:

@@ -140,9 +140,14 @@ class _Case:
     """Whose executors are placed."""
 
     @property
-    def foreign(self) -> str | None:
-        """A scheduler of its executors that Ballast would not place."""
-        return next((each.scheduler for each in self.executors if each.scheduler not in self.schedulers), None)
+    def aside(self) -> str | None:
+        """Why Ballast would not place one of its executors."""
+        for each in self.executors:
+            if each.scheduler not in self.schedulers:
+                return f"its scheduler {each.scheduler} is not in placement.schedulerNames"
+            if each.gang:
+                return f"it is a gang ({each.gang})"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +235,8 @@ def _traffic(shuffle: Shuffle, places: Sequence[Location], shown: Shares, price:
 
 
 def _verdict(case: _Case, before: Shares, after: Shares, reads: Reads | None) -> tuple[Verdict, str]:
-    if case.foreign is not None:
-        return Verdict.UNKNOWN, f"not placed: its scheduler {case.foreign} is not in placement.schedulerNames"
+    if case.aside is not None:
+        return Verdict.UNKNOWN, f"not placed: {case.aside}"
     return _remote(case) if case.remote else _weighed(case, before, after, reads)
 
 

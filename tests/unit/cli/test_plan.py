@@ -172,9 +172,18 @@ def test_many_topologies_are_cut_to_the_dearest_and_the_rest_is_counted() -> Non
     assert plan_document(found)["moreTopologies"] == 6
 
 
-def test_an_application_of_another_scheduler_is_left_out_and_named() -> None:
+@pytest.mark.parametrize(
+    ("changes", "reason", "why"),
+    [
+        ({"scheduler": "volcano"}, "ForeignScheduler", "its scheduler is volcano"),
+        ({"gang": "field spec.schedulingGroup"}, "Gang", "it belongs to a gang (field spec.schedulingGroup)"),
+    ],
+)
+def test_an_application_that_is_never_placed_is_left_out_and_named(
+    changes: dict[str, str], reason: str, why: str
+) -> None:
     situation = a_situation()
-    foreign = tuple(replace(each, scheduler="volcano") for each in situation.snapshot.executors)
+    foreign = tuple(replace(each, **changes) for each in situation.snapshot.executors)  # type: ignore[arg-type]
     placement = replace(situation.policy.placement, mode=PlacementMode.ENFORCE)
     enforcing = replace(
         situation,
@@ -183,11 +192,12 @@ def test_an_application_of_another_scheduler_is_left_out_and_named() -> None:
     )
     text = " ".join(printed(enforcing).split())
     assert "44% -> 25%" not in text
-    assert f"ForeignScheduler {len(foreign)} team/exec-1" in text
-    assert f"Left out: {len(foreign)} executors, because its scheduler is volcano" in text
+    assert f"{reason} {len(foreign)} team/exec-1" in text
+    assert f"Left out: {len(foreign)} executors, because {why}" in text
     document = plan_document(planned(enforcing))
-    assert (document["topologies"], document["foreignSchedulers"]) == ([], {"volcano": len(foreign)})
-    assert [each["cause"] for each in document["unplaced"]] == ["ForeignScheduler"]
+    (left_out,) = document["leftOut"]
+    assert (document["topologies"], left_out["reason"], left_out["executors"]) == ([], reason, len(foreign))
+    assert [each["cause"] for each in document["unplaced"]] == [reason]
 
 
 def test_a_drain_is_told_with_its_taint_and_needs_no_scores() -> None:

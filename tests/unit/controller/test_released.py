@@ -9,7 +9,14 @@ from ballast.model import Reason
 def test_executors_that_were_not_to_be_placed_are_not_remembered() -> None:
     """They would be faults for life once the policy is started again, or enforces."""
     released = Released()
-    released.add({"late": Reason.GATE_TIMEOUT, "stopped": Reason.NOT_ENFORCED, "foreign": Reason.FOREIGN_SCHEDULER})
+    released.add(
+        {
+            "late": Reason.GATE_TIMEOUT,
+            "stopped": Reason.NOT_ENFORCED,
+            "foreign": Reason.FOREIGN_SCHEDULER,
+            "gang": Reason.GANG,
+        }
+    )
     assert released.reasons == {"late": Reason.GATE_TIMEOUT}
 
 

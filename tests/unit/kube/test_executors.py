@@ -264,3 +264,31 @@ def test_soft_spreads_and_soft_anti_affinity_are_read_by_their_keys() -> None:
 def test_it_says_how_many_its_application_is_going_to_have(text: str, expected: int | None) -> None:
     said = {names.EXECUTORS: text}
     assert facts(labels=said).expected == facts(annotations=said).expected == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "gang"),
+    [
+        (
+            {"annotations": {"scheduling.k8s.io/group-name": "clicks"}},
+            "annotation scheduling.k8s.io/group-name: clicks",
+        ),
+        (
+            {"annotations": {"yunikorn.apache.org/task-group-name": "workers"}},
+            "annotation yunikorn.apache.org/task-group-name: workers",
+        ),
+        (
+            {"annotations": {"yunikorn.apache.org/task-groups": '[{"name": "workers", "minMember": 3}]'}},
+            "annotation yunikorn.apache.org/task-groups",
+        ),
+        ({"labels": {"scheduling.x-k8s.io/pod-group": "clicks"}}, "label scheduling.x-k8s.io/pod-group: clicks"),
+        ({"schedulingGroup": {"podGroupName": "clicks"}}, "field spec.schedulingGroup"),
+        ({"workloadRef": {"name": "clicks", "podGroup": "workers"}}, "field spec.workloadRef"),
+        # Volcano gives each pod that names none a group of one member.
+        ({"annotations": {"scheduling.k8s.io/group-name": "podgroup-4f5210d9-3cba-4a59-b61c-1b243f464708"}}, ""),
+        ({"labels": {"kueue.x-k8s.io/pod-group-name": "clicks"}}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_member_of_a_gang_is_told_by_what_names_the_gang(changes: dict[str, Any], gang: str) -> None:
+    assert facts(**changes).gang == gang

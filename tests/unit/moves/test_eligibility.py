@@ -39,6 +39,7 @@ def test_an_ordinary_streaming_executor_may_move() -> None:
         ({"enforced": False}, Reason.NOT_OPTED_IN),
         ({"labeled": False}, Reason.NOT_OPTED_IN),
         ({"scheduler": "yunikorn"}, Reason.FOREIGN_SCHEDULER),
+        ({"gang": "label scheduling.x-k8s.io/pod-group: clicks"}, Reason.GANG),
         ({"phase": Phase.LEAVING}, Reason.NOT_RUNNING),
         ({"graceful": False}, Reason.NO_DECOMMISSIONING),
         ({"allocator_direct": False}, Reason.UNSUPPORTED_ALLOCATOR),

@@ -88,6 +88,7 @@ def test_its_grounds_say_why_it_is_not_placed(executor: Executor, words: str) ->
 def test_an_executor_of_another_scheduler_is_promised_no_place() -> None:
     assert told(busy()).destination is not None
     assert told(busy(scheduler="volcano")).destination is None
+    assert told(busy(gang="field spec.schedulingGroup")).destination is None
 
 
 def test_a_replacement_says_which_move_brought_it() -> None:

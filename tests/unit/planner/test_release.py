@@ -114,6 +114,7 @@ def test_the_clock_has_not_started_while_a_foreign_gate_holds_the_pod() -> None:
     ("changes", "reason"),
     [
         ({"scheduler": "volcano"}, Reason.FOREIGN_SCHEDULER),
+        ({"gang": "annotation scheduling.k8s.io/group-name: clicks"}, Reason.GANG),
         ({"enforced": False}, Reason.NOT_ENFORCED),
     ],
 )

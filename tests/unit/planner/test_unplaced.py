@@ -29,6 +29,7 @@ from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
 
 ZONE, RACK = (level.label for level in DEFAULT_LEVELS.ordered[:2])
 UNREACHABLE = MetricsHealth(reason=ConditionReason.UNREACHABLE)
+TASK_GROUP = "annotation yunikorn.apache.org/task-group-name: workers"
 PINNED: dict[str, Any] = {"pinned": True, "placed": True}
 
 
@@ -61,6 +62,8 @@ PENDING: dict[str, Any] = {"phase": Phase.PENDING, "node": None, "running_since"
     [
         (an_executor("e-1", node="a", scheduler="volcano"), {}, Cause.FOREIGN_SCHEDULER, "its scheduler is volcano"),
         (gated("e-1", scheduler="yunikorn"), {}, Cause.FOREIGN_SCHEDULER, "its scheduler is yunikorn"),
+        (gated("e-1", gang=TASK_GROUP), {}, Cause.GANG, f"it belongs to a gang ({TASK_GROUP})"),
+        (an_executor("e-1", node="a", gang=TASK_GROUP), WATCHED, Cause.GANG, "its scheduler reserves room"),
         (
             gated("e-1"),
             {"ungated_namespaces": {"team": "webhook gatekeeper denied it"}},

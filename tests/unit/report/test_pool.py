@@ -150,10 +150,17 @@ def test_a_pool_without_applications_has_an_empty_report() -> None:
     assert (found.applications, found.saved_dollars_per_month) == ((), 0)
 
 
-def test_an_application_of_another_scheduler_is_promised_nothing() -> None:
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"scheduler": "volcano"}, "not placed: its scheduler volcano is not in placement.schedulerNames"),
+        ({"gang": "field spec.schedulingGroup"}, "not placed: it is a gang (field spec.schedulingGroup)"),
+    ],
+)
+def test_an_application_that_is_never_placed_is_promised_nothing(changes: dict[str, str], why: str) -> None:
     """Four executors over three zones, which Ballast would leave alone."""
-    members = [replace(each, scheduler="volcano") for each in on("a1", "b1", "c1", "a2", rate=GIB)]
+    members = [replace(each, **changes) for each in on("a1", "b1", "c1", "a2", rate=GIB)]  # type: ignore[arg-type]
     each = only(reported(pool(*members)))
     assert (each.verdict, each.relocated, each.saved_dollars_per_month) == (Verdict.UNKNOWN, 0, 0.0)
-    assert each.why == "not placed: its scheduler volcano is not in placement.schedulerNames"
+    assert each.why == why
     assert each.before.shares == each.after.shares
