@@ -54,6 +54,7 @@ PROVOKED = {
     "OtherMover",
     "ExecutorsNotPlaced",
     "PolicyMissing",
+    "SchedulerLimits",
 }
 """By the tests below."""
 
@@ -401,6 +402,14 @@ def test_an_executor_with_a_queue_that_kueue_does_not_manage_is_found(scene: Sce
     assert told.startswith("doctor-exec-1: label kueue.x-k8s.io/queue-name, but not managed by Kueue")
     gone = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
     scene.cluster.client.patch(POD, "doctor-exec-1", gone, namespace=NAMESPACE)
+
+
+def test_a_policy_that_names_a_scheduler_without_preferences_is_found(scene: Scene) -> None:
+    subject, placement = f"BalancingPolicy {EMPTY}", {"schedulerNames": ["yunikorn"], "pin": "None"}
+    with existing(scene, policy(EMPTY, pool="nowhere", placement=placement)):
+        (told,) = scene.told("SchedulerLimits", subject)
+    assert told.startswith("Its placement.schedulerNames names yunikorn. YuniKorn keeps to scheduling gates")
+    assert told.endswith("placement.pin is None, so nothing is required.")
 
 
 def test_a_stopped_policy_is_found(scene: Scene) -> None:

@@ -10,6 +10,7 @@ spark-submit \
   --conf spark.executor.memory=4g \
   --conf spark.kubernetes.executor.label.ballast.dev/topology=clickstream \
   --conf spark.kubernetes.executor.label.ballast.dev/component=clicks \
+  --conf spark.kubernetes.executor.label.ballast.dev/executors=6 \
   --conf spark.decommission.enabled=true \
   --conf spark.storage.decommission.enabled=false \
   --conf spark.locality.wait=0s \

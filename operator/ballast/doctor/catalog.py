@@ -147,10 +147,25 @@ SUBMISSION: Mapping[str, Entry] = {
         Severity.ERROR,
         "The operator places executors of the schedulers that placement.schedulerNames names, by default of "
         "default-scheduler, and leaves all others alone (cause ForeignScheduler). Profiles of kube-scheduler do all "
-        "that Ballast needs. Volcano and YuniKorn keep to scheduling gates and required affinity, so the zone holds. "
-        "YuniKorn disregards preferred nodes, and neither reads nominations. A gang reserves its room before the gate "
-        "is off.",
-        "Leave the scheduler's name out, or add it to placement.schedulerNames of the BalancingPolicy. Use no gangs.",
+        "that Ballast needs. Volcano and YuniKorn keep to scheduling gates and required affinity, so the zone holds.",
+        "Leave the scheduler's name out, or add it to placement.schedulerNames of the BalancingPolicy. A policy in the "
+        "same file as the application is read, too. Use no gangs.",
+    ),
+    "Gang": Entry(
+        Severity.ERROR,
+        "The scheduler of a gang binds its members together or not at all, and reserves room for them before Ballast "
+        "has chosen a place. So the operator releases executors of a gang as they are (cause Gang), and never moves "
+        "them.",
+        "Submit the application without the pod group or task group, or opt it out with the label "
+        "ballast.dev/gate=disabled.",
+    ),
+    "SizeUnknown": Entry(
+        Severity.INFO,
+        "Spark creates so many executors in several batches, and the zone is chosen when the first one is seen, for "
+        "as many as are going to come. Where nothing says how many, it is the roomiest zone and the smallest rack "
+        "that holds the first ones, and a large set may later find no zone with room for all of it.",
+        "Set spark.kubernetes.executor.label.ballast.dev/executors, or executors of the component in a SparkTopology. "
+        "If dynamic allocation may go beyond that number, write the larger one.",
     ),
     "GracePeriodTooShort": Entry(
         Severity.ERROR,
@@ -355,6 +370,12 @@ CLUSTER: Mapping[str, Entry] = {
         "The operator's last pass left executors as they are although they opted in. `ballast docs placement` explains "
         "the causes.",
         "Do what the message says; kubectl ballast explain pod/NAME has the same for each executor.",
+    ),
+    "SchedulerLimits": Entry(
+        Severity.INFO,
+        "Executors of this scheduler are placed, and not all of a placement holds there. `ballast docs "
+        "placement#other-schedulers` has the table.",
+        "Leave placement.pin at Zone, or set it to Rack or Node: what is required holds.",
     ),
     "PolicyMissing": Entry(
         Severity.WARNING,

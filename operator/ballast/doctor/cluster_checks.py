@@ -12,6 +12,8 @@ from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.doctor.catalog import Finding, Severity, found
+from ballast.doctor.schedulers import LIMITS
+from ballast.enums import Pin
 from ballast.errors import InvalidField
 from ballast.model import KUBE_SCHEDULER
 
@@ -465,6 +467,17 @@ def _foreign(cluster: Cluster) -> Iterator[Finding]:
         yield found("ForeignScheduler", f"Namespace {namespace}", what, severity=Severity.WARNING)
 
 
+def _limited(cluster: Cluster) -> Iterator[Finding]:
+    for policy in cluster.policies:
+        placement = policy.spec.placement
+        for name in placement.scheduler_names:
+            if name in LIMITS:
+                alone = "; placement.pin is None, so nothing is required" if placement.pin is Pin.NONE else ""
+                what = f"Its placement.schedulerNames names {name}. {LIMITS[name]}{alone}."
+                severity = Severity.WARNING if alone and name == "yunikorn" else None
+                yield found("SchedulerLimits", _subject(policy.metadata.name), what, severity=severity)
+
+
 def _uncovered(cluster: Cluster) -> Iterator[Finding]:
     if not cluster.policies:
         return
@@ -541,6 +554,7 @@ _RULES: Sequence[Callable[[Cluster], Iterator[Finding]]] = (
     _drivers,
     _not_placed,
     _foreign,
+    _limited,
     _uncovered,
     _queues,
     _movers,

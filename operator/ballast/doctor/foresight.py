@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ballast.doctor import shuffle_service
 from ballast.doctor.catalog import Finding, found
+from ballast.doctor.expected_size import expected_size
+from ballast.doctor.schedulers import gang, scheduler
 from ballast.doctor.spark_version import default_of, exists
 from ballast.doctor.submission import EXECUTOR_LABEL, Submission, UnreadError
 from ballast.enums import Workload
@@ -23,7 +25,6 @@ _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _METRICS = "spark.metrics.conf"
 _SERVLET = "sink.prometheusServlet"
 _SERVLET_CLASS = "org.apache.spark.metrics.sink.PrometheusServlet"
-_SCHEDULERS = ("spark.kubernetes.executor.scheduler.name", "spark.kubernetes.scheduler.name")
 _SERIAL_BELOW_MIB = 1792.0
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b", re.ASCII)
 
@@ -65,16 +66,6 @@ def not_on_kubernetes(app: Submission) -> Iterator[Finding]:
     master = master_of(app)
     if master and not master.startswith(("k8s://", "local")):
         yield found("NotOnKubernetes", app.source, f"Its master is {master}.")
-
-
-def _scheduler(app: Submission) -> Iterator[Finding]:
-    # The webhook of kubeflow's operator acts last; Spark's settings override a template.
-    where, name = app.executor.scheduler_field, app.executor.scheduler
-    if ".template." in where or "podTemplateSpec" in where or not name:
-        key = next((key for key in _SCHEDULERS if app.is_set(key) and exists(key, app.spark)), "")
-        where, name = (key, app.text(key)) if key else (where, name)
-    if name and name != "default-scheduler":
-        yield found("ForeignScheduler", app.source, f"{where} is {name}.")
 
 
 def _grace(app: Submission) -> Iterator[Finding]:
@@ -257,7 +248,8 @@ def shown(app: Submission, key: str, default: str) -> str:
 
 
 _RULES: Sequence[Callable[[Submission], Iterator[Finding]]] = (
-    _scheduler,
+    scheduler,
+    gang,
     _grace,
     _without_effect,
     _shuffle_service,
@@ -267,4 +259,5 @@ _RULES: Sequence[Callable[[Submission], Iterator[Finding]]] = (
     _metric_names,
     _python_memory,
     _collector,
+    expected_size,
 )

@@ -33,13 +33,13 @@ def with_pod_template(app: Submission, document_of: Callable[[str], object | Non
         pod = replace(pod, scheduler=scheduler, scheduler_field=f"{where}.schedulerName")
     return replace(
         app,
-        executor=pod,
-        executor_labels={**_labels(template), **app.executor_labels},
+        executor=replace(pod, annotations={**_metadata(template, "annotations"), **pod.annotations}),
+        executor_labels={**_metadata(template, "labels"), **app.executor_labels},
         passed=tuple(each for each in app.passed if each != Passed(f"the pod template {name}")),
     )
 
 
-def _labels(template: Mapping[str, Any]) -> dict[str, str]:
+def _metadata(template: Mapping[str, Any], field: str) -> dict[str, str]:
     metadata = template.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, Mapping) else {}
+    found = metadata.get(field) if isinstance(metadata, Mapping) else None
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}

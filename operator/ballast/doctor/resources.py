@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ballast.api.policy import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.doctor.command import packages_of, version_in
 from ballast.doctor.resource_fields import APACHE, CONNECT, KUBEFLOW, STACKABLE, Field, Turn
@@ -23,6 +24,7 @@ from ballast.doctor.submission import (
 )
 from ballast.errors import InvalidField
 from ballast.files import documents_in
+from ballast.model import KUBE_SCHEDULER
 
 _REMEDY = "name a file with a SparkApplication"
 _RENDER = "it is a template: render it first, such as with helm template"
@@ -79,7 +81,16 @@ def from_documents(text: str, source: str) -> list[Submission]:
     read = documents_in(text, name=source, option="--filename", remedy=_RENDER if "{{" in text else _REMEDY)
     documents = [each for document in read for each in _flat(document)]
     topologies = tuple(SparkTopology.of_file(each, source) for each in documents if each.get("kind") == "SparkTopology")
-    found = [_application(each, source, topologies) for each in documents if _is_application(each, source)]
+    policies = [BalancingPolicy.of_file(each, source) for each in documents if each.get("kind") == "BalancingPolicy"]
+    named = [name for policy in policies for name in policy.spec.placement.scheduler_names]
+    found = [
+        replace(
+            _application(each, source, topologies),
+            scheduler_names=tuple(dict.fromkeys(named)) if policies else (KUBE_SCHEDULER,),
+        )
+        for each in documents
+        if _is_application(each, source)
+    ]
     if not found:
         kinds = sorted({str(each.get("kind")) for each in documents if each.get("kind")})
         there = f"; it has {', '.join(kinds[:5])}" if kinds else ""
@@ -234,6 +245,7 @@ def _pod(kind: _Kind, spec: Document, template: object) -> Pod:
         template_grace_seconds=None if overrides else of_pod,
         template_grace_field=f"spec.{kind.executor}.spec.terminationGracePeriodSeconds",
         grace_seconds=of_pod if overrides and grace is None else grace,
+        annotations=_strings(_mapping(_mapping(template, "metadata"), "annotations")),
         grace_field=f"spec.{'executor.podOverrides.spec' if overrides else 'executor'}.terminationGracePeriodSeconds",
     )
 
@@ -307,7 +319,11 @@ def _list(document: Document, key: str, at: str) -> list[Any]:
 
 
 def _labels(metadata: Document) -> dict[str, str]:
-    return {str(key): _text(value) for key, value in _mapping(metadata, "labels").items()}
+    return _strings(_mapping(metadata, "labels"))
+
+
+def _strings(values: Mapping[str, Any]) -> dict[str, str]:
+    return {str(key): _text(value) for key, value in values.items()}
 
 
 def _number(value: object) -> float | None:

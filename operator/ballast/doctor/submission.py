@@ -10,9 +10,12 @@ from enum import StrEnum
 from ballast.api.topology import SparkTopology
 from ballast.doctor.spark_version import NEWEST, SparkVersion
 from ballast.errors import InvalidField
+from ballast.model import KUBE_SCHEDULER
 
 EXECUTOR_LABEL = "spark.kubernetes.executor.label."
 DRIVER_LABEL = "spark.kubernetes.driver.label."
+EXECUTOR_ANNOTATION = "spark.kubernetes.executor.annotation."
+DRIVER_ANNOTATION = "spark.kubernetes.driver.annotation."
 EXECUTOR_TEMPLATE = "spark.kubernetes.executor.podTemplateFile"
 
 _UNIT_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -56,6 +59,8 @@ class Pod:
     grace_seconds: float | None = None
     """Of an operator's webhook, which overrides both."""
     grace_field: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Of the pod template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class Submission:
     """The application's own."""
     topologies: tuple[SparkTopology, ...] = ()
     """Written next to it in the same file."""
+    scheduler_names: tuple[str, ...] = (KUBE_SCHEDULER,)
+    """Whose executors are placed: by BalancingPolicies next to it in the same file, or by default."""
     passed: tuple[Passed, ...] = ()
     version: SparkVersion | None = None
     """None if nothing tells it."""
@@ -97,6 +104,11 @@ class Submission:
     def spark(self) -> SparkVersion:
         """The newest one where nothing tells it."""
         return self.version or NEWEST
+
+    @property
+    def executor_annotations(self) -> Mapping[str, str]:
+        """Spark's settings override a template."""
+        return {**self.executor.annotations, **labeled({**self.conf, **self.unread}, EXECUTOR_ANNOTATION)}
 
     @property
     def hides(self) -> bool:
@@ -174,5 +186,5 @@ def _logical(text: str) -> Iterator[tuple[int, str]]:
 
 
 def labeled(conf: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Labels that settings with this prefix give."""
+    """Labels or annotations that settings with this prefix give."""
     return {key.removeprefix(prefix): value for key, value in conf.items() if key.startswith(prefix)}

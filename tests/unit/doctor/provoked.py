@@ -35,6 +35,8 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     "TopologyLabelMissing": {"spark.kubernetes.executor.label.ballast.dev/topology": ""},
     "NotOnKubernetes": {"spark.master": "yarn"},
     "ForeignScheduler": {"spark.kubernetes.scheduler.name": "volcano"},
+    "Gang": {"spark.kubernetes.executor.annotation.yunikorn.apache.org/task-group-name": "workers"},
+    "SizeUnknown": {"spark.executor.instances": "40"},
     "GracePeriodTooShort": {"spark.kubernetes.executor.terminationGracePeriodSeconds": "0"},
     "GracePeriodIgnored": {
         "spark.kubernetes.container.image": "apache/spark:4.0.1",
@@ -75,6 +77,7 @@ REMEDY_ELSEWHERE = {
     "TopologyLabelMissing",
     "NotOnKubernetes",
     "ForeignScheduler",
+    "Gang",
     "GracePeriodIgnored",
     "RemoteShuffle",
     "WorkloadUnknown",

@@ -203,7 +203,24 @@ VOLCANO = SparkPod("jobs", "exec-1", scheduler="volcano")
 def test_executors_of_a_scheduler_that_no_policy_names_are_found() -> None:
     named = policy(spec={"placement": {"schedulerNames": ["default-scheduler", "volcano"]}})
     assert ids(executors=(VOLCANO, SparkPod("jobs", "exec-2"))) == ["ForeignScheduler"]
-    assert ids(executors=(VOLCANO,), policies=(named,)) == []
+    assert ids(executors=(VOLCANO,), policies=(named,)) == ["SchedulerLimits"]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "pin", "severity", "words"),
+    [
+        ("yunikorn", "Zone", "info", "scores no nodes"),
+        ("yunikorn", "None", "warning", "placement.pin is None, so nothing is required"),
+        ("volcano", "Zone", "info", "It reads no nominations"),
+    ],
+)
+def test_what_does_not_hold_with_a_scheduler_that_a_policy_names_is_told(
+    scheduler: str, pin: str, severity: str, words: str
+) -> None:
+    named = policy(spec={"placement": {"schedulerNames": ["default-scheduler", scheduler], "pin": pin}})
+    (found,) = check(cluster(policies=(named,)))
+    assert (found.id, found.severity) == ("SchedulerLimits", severity)
+    assert words in found.what
 
 
 def test_what_the_operator_did_not_place_is_found_in_its_own_words() -> None:

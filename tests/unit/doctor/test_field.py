@@ -50,9 +50,12 @@ def passed(app: Submission) -> list[str]:
 
 
 def kubeflow(spec: str, metadata: str = "name: a") -> Submission:
-    text = f"apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\nmetadata: {{{metadata}}}\nspec: {spec}"
-    (found,) = from_documents(text, "a.yaml")
+    (found,) = from_documents(kubeflow_text(spec, metadata), "a.yaml")
     return found
+
+
+def kubeflow_text(spec: str, metadata: str = "name: a") -> str:
+    return f"apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\nmetadata: {{{metadata}}}\nspec: {spec}"
 
 
 def test_01_a_hash_within_a_word_begins_no_comment() -> None:
@@ -280,6 +283,49 @@ def test_10_another_scheduler_is_an_error(spec: str) -> None:
     assert findings(kubeflow(spec))["ForeignScheduler"].severity == "error"
 
 
+def test_10_a_scheduler_that_a_policy_of_the_same_file_names_is_placed_within_limits() -> None:
+    policy = (
+        "apiVersion: ballast.dev/v1alpha1\nkind: BalancingPolicy\nmetadata: {name: p}\n"
+        "spec: {nodeSelector: {}, placement: {schedulerNames: [yunikorn]}}\n"
+    )
+    application = kubeflow_text("{executor: {schedulerName: yunikorn}}")
+    found = findings(from_documents(f"{policy}---\n{application}", "a.yaml")[0])
+    assert "ForeignScheduler" not in found
+    assert "the racks and nodes that Ballast prefers have no effect" in found["SchedulerLimits"].what
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        ("{batchScheduler: volcano}", "spec.batchScheduler is volcano"),
+        (
+            "{executor: {annotations: {yunikorn.apache.org/task-group-name: workers}}}",
+            "Its executors have the annotation yunikorn.apache.org/task-group-name: workers.",
+        ),
+        (
+            '{driver: {annotations: {yunikorn.apache.org/task-groups: \'[{"name": "workers"}]\'}}}',
+            "Its driver has the annotation yunikorn.apache.org/task-groups.",
+        ),
+        (
+            "{executor: {template: {metadata: {annotations: {scheduling.k8s.io/group-name: clicks}}, spec: {}}}}",
+            "Its executors have the annotation scheduling.k8s.io/group-name: clicks.",
+        ),
+        (
+            "{executor: {labels: {scheduling.x-k8s.io/pod-group: clicks}}}",
+            "Its executors have the label scheduling.x-k8s.io/pod-group: clicks.",
+        ),
+        (
+            "{sparkConf: {spark.kubernetes.executor.pod.featureSteps: a.b.VolcanoFeatureStep}}",
+            "VolcanoFeatureStep, which makes a pod group",
+        ),
+    ],
+)
+def test_10_a_gang_is_an_error(spec: str, what: str) -> None:
+    found = findings(kubeflow(spec))["Gang"]
+    assert found.severity == "error"
+    assert what in found.what
+
+
 def test_10_volcano_is_an_error() -> None:
     assert (
         "spec.batchScheduler is volcano" in findings(case("10-batch-scheduler/volcano.yaml"))["ForeignScheduler"].what
@@ -315,7 +361,7 @@ def test_34_stackables_resource_is_read_by_its_own_fields() -> None:
     app = case("34-stackable/application.yaml")
     assert app.executor_labels == {"ballast.dev/topology": "tables"}
     assert (app.conf["spark.executor.instances"], app.executor.grace_seconds, str(app.spark)) == ("12", 120.0, "3.5")
-    assert set(findings(app)) == {"FailuresNeverExpire", "ClientRackMissing"}
+    assert set(findings(app)) == {"FailuresNeverExpire", "ClientRackMissing", "SizeUnknown"}
 
 
 def test_34_the_kind_of_an_unknown_operator_is_refused_by_name() -> None:
