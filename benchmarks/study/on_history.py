@@ -68,7 +68,7 @@ def main() -> None:
         wanted = (runs(dict(islice(policies().items(), 1)), source.windows, seeds=1) * RUNS)[:RUNS]
         with Workers() as workers:
             began = perf_counter()
-            Job(spark, source, Store(spark, str(folder / "out"))).run(wanted, lambda: None)
+            Job(spark, source, Store(spark, str(folder / "out"))).run(wanted, lambda _: None)
             Outcome(perf_counter() - began, workers.peak_bytes).tell()
     spark.stop()
 

@@ -21,9 +21,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="backtest-bench-") as folder, Workers() as workers:
         store = Store(spark, folder)
         # The workers have started and loaded their code when the clock starts.
-        Job(spark, source, store).run(runs(policies(), source.windows[:1], seeds=2)[-cores:], lambda: None)
+        Job(spark, source, store).run(runs(policies(), source.windows[:1], seeds=2)[-cores:], lambda _: None)
         began = perf_counter()
-        Job(spark, source, store).run(wanted, lambda: None)
+        Job(spark, source, store).run(wanted, lambda _: None)
         seconds = perf_counter() - began
         store.study(wanted)
     Outcome(seconds, workers.peak_bytes).tell()

@@ -10,14 +10,13 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from ballast.api import BalancingPolicy
 from ballast.simulation.policies import NO_MOVES, candidates
@@ -25,8 +24,9 @@ from ballast.simulation.ranking import ranking
 from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Study
 from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
-from ballast.spark.backtest.cases import TOLD, results
-from ballast.spark.backtest.job import ranking_table
+from ballast.spark.backtest.cases import results
+from ballast.spark.backtest.job import Batches
+from ballast.spark.backtest.store import ranking_table
 from ballast.spark.errors import BacktestError, SparkFailedError, in_own_words
 from tests.spark.session import PATHS
 from tests.testbed.waiting import wait_until
@@ -51,13 +51,19 @@ RUNS = runs(POLICIES, SOURCE.windows, seeds=2)
 
 
 def kept(folder: Path) -> set[str]:
-    return {path.stem for path in (folder / "cases").glob("*.parquet")}
+    """Keys of runs whose rows any reader sees."""
+    return {key for path in whole(folder) for key in pq.read_table(path).column("key").to_pylist()}
+
+
+def whole(folder: Path) -> list[Path]:
+    """Files of rows that have taken their place."""
+    return list((folder / "runs").glob("version=*/job=*/part-*.parquet"))
 
 
 def backtested(spark: SparkSession, folder: Path, *, size: int | None = None) -> Study:
     store = Store(spark, str(folder))
     job = Job(spark, SOURCE, store, size=size)
-    job.run(job.missing(RUNS), lambda: None)
+    job.run(job.missing(RUNS), lambda _: None)
     return store.study(RUNS)
 
 
@@ -104,25 +110,28 @@ def test_a_killed_backtest_goes_on_where_it_was(files: list[str], tmp_path: Path
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    before = {key: (out / "cases" / f"{key}.parquet").stat().st_mtime_ns for key in kept(out)}
+    before, files_before = kept(out), {path: path.stat().st_mtime_ns for path in whole(out)}
     assert 3 <= len(before) < 36
     assert not (out / "results.parquet").exists()
 
     told = command(*asked)
     assert told.code == 0
     assert f"36 runs, {len(before)} of them reused from {out}, {36 - len(before)} to do" in told.err
-    assert {key: (out / "cases" / f"{key}.parquet").stat().st_mtime_ns for key in before} == before
+    assert {path: path.stat().st_mtime_ns for path in files_before} == files_before
     assert len(kept(out)) == 36
-    assert not list(out.glob("_*"))
     assert len(json.loads(told.out)["runs"]) == 36
 
 
 def test_progress_is_told_of_each_run_once_it_is_kept(spark: SparkSession, tmp_path: Path) -> None:
-    kept_at: list[int] = []
-    job = Job(spark, SOURCE, Store(spark, str(tmp_path)), size=2)
-    job.run(RUNS, lambda: kept_at.append(len(kept(tmp_path))))
-    assert len(kept_at) == len(RUNS)
-    assert all(there >= told for told, there in enumerate(kept_at, start=1))
+    told, kept_then = [0], [0]
+
+    def progress(ended: int) -> None:
+        told.append(told[-1] + ended)
+        kept_then.append(len(kept(tmp_path)))
+
+    Job(spark, SOURCE, Store(spark, str(tmp_path)), size=2).run(RUNS, progress)
+    assert told[-1] == len(RUNS)
+    assert all(there >= ended for ended, there in zip(told, kept_then, strict=True))
 
 
 @pytest.mark.soak
@@ -232,39 +241,37 @@ def test_the_command_draws_what_it_found_and_hands_over_the_policy(files: list[s
 
 @pytest.mark.soak
 def test_two_backtests_do_not_write_into_one_folder(spark: SparkSession, files: list[str], tmp_path: Path) -> None:
-    half_written = tmp_path / "_staging-of-the-first"
     with Store(spark, str(tmp_path)).alone():
-        half_written.touch()
         told = command(*files, "--out", str(tmp_path))
-        assert half_written.exists()
     assert told.code == 2
     assert f"--out: '{tmp_path}': another backtest is at work there: wait until it has ended, or name" in told.err
     assert command(*files, "--out", str(tmp_path)).code == 0
-    assert not half_written.exists()
 
 
-@pytest.mark.soak
-def test_results_may_be_kept_on_any_file_system_that_hadoop_knows(spark: SparkSession, tmp_path: Path) -> None:
-    spark._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.backtest.link./kept", tmp_path.as_uri())
-    local = backtested(spark, tmp_path / "local")
-    store = Store(spark, "viewfs://backtest/kept/there")
-    for run in RUNS[:2]:
-        for _ in range(2):
-            store.keep(run.key, pq.read_table(tmp_path / "local" / "cases" / f"{run.key}.parquet"))
-    assert store.known() == {run.key for run in RUNS[:2]}
-    found = store.study(RUNS[:2])
-    assert [one.case for one in found.results] == [one.case for one in local.results if one.case.seed == 1][:2]
-    assert {path.name for path in (tmp_path / "there").iterdir()} >= {"cases", "results.parquet"}
+def test_runs_that_two_programs_have_done_count_once(spark: SparkSession, tmp_path: Path) -> None:
+    """As on a file system where the second can't be kept out."""
+    store = Store(spark, str(tmp_path))
+    for _ in range(2):
+        Job(spark, SOURCE, store).run(RUNS, lambda _: None)
+    assert len(whole(tmp_path)) > len(set(kept(tmp_path)) & store.known()) / 2
+    assert [result.case for result in store.study(RUNS).results] == [result.case for result in by_hand().results]
+
+
+def test_runs_of_one_program_that_end_at_the_same_time_are_all_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """Two appends that overlap in one folder lose rows, and both report success."""
+    Job(spark, SOURCE, Store(spark, str(tmp_path)), size=1).run(RUNS, lambda _: None)
+    assert kept(tmp_path) == {run.key for run in RUNS}
+    assert len(list((tmp_path / "runs").glob("version=*/job=*"))) == len(RUNS)
 
 
 @pytest.mark.parametrize(
     "content", [pytest.param(b"", marks=pytest.mark.soak), b"no Parquet at all", b"PAR1 and cut off"]
 )
 def test_a_result_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "cases").mkdir()
-    for run in RUNS:
-        (tmp_path / "cases" / f"{run.key}.parquet").write_bytes(content)
-    with pytest.raises(BacktestError, match=rf"{RUNS[0].key}\.parquet can't be read: delete it and run"):
+    backtested(spark, tmp_path)
+    broken = whole(tmp_path)[0]
+    broken.write_bytes(content)
+    with pytest.raises(BacktestError, match=rf"{tmp_path} can't be read \(.*{broken.name}.*\): delete what is broken"):
         backtested(spark, tmp_path)
 
 
@@ -274,19 +281,19 @@ class Failing:
     windows: Sequence[Window] = SOURCE.windows
     left_out: Mapping[str, str] = SOURCE.left_out
 
-    def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+    def task(self, runs: Sequence[Run]) -> Callable[[Batches], Batches]:
         if RUNS[3] not in runs:
-            return SOURCE.told(spark, runs)
+            return SOURCE.task(runs)
 
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def task(batches: Batches) -> Batches:
             yield from ()
             raise BacktestError(f"{RUNS[3].case}: out of luck")
 
-        return spark.range(1).mapInArrow(task, TOLD)
+        return task
 
 
 def test_a_run_that_fails_is_named_and_the_others_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(spark, Failing(), Store(spark, str(tmp_path)), size=1)
     with pytest.raises(SparkFailedError, match=f"^{RUNS[3].case}: out of luck$"), in_own_words():
-        job.run(RUNS[:4], lambda: None)
+        job.run(RUNS[:4], lambda _: None)
     assert kept(tmp_path) <= {run.key for run in RUNS[:3]}

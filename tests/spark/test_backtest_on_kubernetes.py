@@ -15,7 +15,7 @@ from ballast.simulation.policies import candidates
 from ballast.simulation.ranking import ranking
 from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Case, Study
-from ballast.spark.backtest.job import ranking_table
+from ballast.spark.backtest.store import ranking_table
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.spark_driver import FILES, driver, log, prepare
 from tests.testbed.testbed import Testbed

@@ -22,6 +22,7 @@ from ballast.spark.errors import HistoryError, in_own_words
 from ballast.spark.history import Day, Part
 from ballast.spark.history import Store as HistoryStore
 from ballast.spark.history.schema import SORT, VERSION, Metadata, columns
+from ballast.spark.storage import Storage, qualified
 from tests.unit.cli.program import run as command
 from tests.unit.simulation.histories import Row, history, table
 from tests.unit.simulation.recordings import recorded
@@ -86,7 +87,7 @@ def kept(spark: SparkSession, half_hours: list[list[Row]], tmp_path_factory: pyt
 
 def test_what_spark_has_written_is_read_as_it_was(half_hours: list[list[Row]], kept: Path) -> None:
     file = kept / str(Part(DAY, "streaming")) / "history.parquet"
-    found = rows([(file.name, file.read_bytes())], start_ms=DAY.start_ms, end_ms=DAY.end_ms)
+    found = rows([qualified(str(file))], Storage({}), start_ms=DAY.start_ms, end_ms=DAY.end_ms)
     wanted = half_hours[0]
     assert len(found) == len(wanted)
     assert sorted(found.time_ms.tolist()) == sorted(row.time_ms for row in wanted)
@@ -103,7 +104,7 @@ def test_a_history_is_backtested_window_by_window_as_without_spark_whatever_the_
     wanted = runs(POLICIES, source.windows, seeds=1)
     store = Store(spark, str(tmp_path))
     job = Job(spark, source, store, size=size)
-    job.run(job.missing(wanted), lambda: None)
+    job.run(job.missing(wanted), lambda _: None)
     study = store.study(wanted)
     trials = {
         window.name: RecordingTrial(
@@ -137,7 +138,7 @@ def test_a_day_of_several_files_is_backtested_as_one_of_one_file(
     def backtested(history: Path) -> Study:
         source, store = Recordings(spark, str(history), last_hour, Replay()), Store(spark, f"{history}-out")
         wanted = runs(POLICIES, source.windows, seeds=1)
-        Job(spark, source, store).run(wanted, lambda: None)
+        Job(spark, source, store).run(wanted, lambda _: None)
         return store.study(wanted)
 
     one = tmp_path / "one"
@@ -198,7 +199,7 @@ def test_days_between_that_are_not_there_are_left_out(spark: SparkSession, kept:
 def run_one(spark: SparkSession, history: Path, out: Path, selection: Selection) -> None:
     with in_own_words():
         source = Recordings(spark, str(history), selection, Replay())
-        Job(spark, source, Store(spark, str(out))).run(runs(POLICIES, source.windows, seeds=1)[:1], lambda: None)
+        Job(spark, source, Store(spark, str(out))).run(runs(POLICIES, source.windows, seeds=1)[:1], lambda _: None)
 
 
 def truncated(file: Path) -> None:

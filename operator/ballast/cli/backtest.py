@@ -245,7 +245,7 @@ def _run(job: Job, wanted: Sequence[Run], *, out: str) -> None:
     with progress(told) as bar:
         task = bar.add_task("runs", total=len(missing))
         try:
-            job.run(missing, lambda: bar.advance(task))
+            job.run(missing, lambda ended: bar.advance(task, ended))
         except KeyboardInterrupt:
             told.print(f"Interrupted. What has ended is kept in {out}: the same command goes on.", soft_wrap=True)
             raise

@@ -39,13 +39,19 @@ def in_own_words() -> Iterator[None]:
     """Raises SparkFailedError for what Spark raises: with the words of Ballast's own error where one has caused it."""
     try:
         yield
-    except PySparkException as error:
-        raise SparkFailedError(_told(str(error))) from error
-    except Py4JJavaError as error:
-        # Hadoop's file systems are called without Spark between, which would have made it one of the above.
-        raise SparkFailedError(_told(error.java_exception.toString())) from error
+    except SPARK_ERRORS as error:
+        raise SparkFailedError(words(error)) from error
     except OSError as error:
         raise SparkFailedError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
+
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises. PySpark hands those on as they are that it has no class for, as of a file that is broken."""
+
+
+def words(error: PySparkException | Py4JJavaError) -> str:
+    """The cause in one sentence."""
+    return _told(error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error))
 
 
 def _told(text: str) -> str:

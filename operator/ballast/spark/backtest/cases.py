@@ -1,4 +1,4 @@
-"""What is to be run, the key by which it is known again, and its result as a row of Parquet."""
+"""What is to be run, the key by which it is known again, and its result as a row of a table."""
 
 from __future__ import annotations
 
@@ -115,18 +115,15 @@ def program(root: Path) -> str:
     return digest(version("ballast-operator"), code)
 
 
-# A result as a row of Parquet, and back. docs/backtest.md tells the columns.
+# A result as a row, and back. docs/backtest.md tells the columns.
 
-VERSION = "2"
-_VERSION_KEY = b"ballast.dev/backtest"
+VERSION = 3
+"""Of the columns. Results of another version lie in another folder."""
 _KINDS: Mapping[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), Outcome: pa.string()}
 _COURSE = ("times", "imbalance", "gap", "locality")
 """Of a series: a figure for each instant."""
 _HELD = ("duration_seconds", "window_seconds", "level_points")
 """Of a series: one figure for the whole."""
-
-TOLD = "key string, told binary"
-"""Spark's schema of what tasks hand back: the run's key, and its row as an Arrow stream."""
 
 
 def _typed(record: type) -> list[pa.Field]:
@@ -155,13 +152,14 @@ SCHEMA = pa.schema(
         pa.field("document", pa.string()),
         pa.field("left_out", pa.string()),
     ],
-    metadata={_VERSION_KEY: VERSION.encode()},
 )
-"""`scores` is node by node within each instant; `document` is the BalancingPolicy as JSON. `left_out`: why the window
-can't be run in; then the key, the case and the document are all else that there is."""
+"""What tasks hand back. `scores` is node by node within each instant; `document` is the BalancingPolicy as JSON.
+
+`left_out`: why the window can't be run in; then the key, the case and the document are all else that there is.
+"""
 
 
-def row(result: Result, run: Run) -> pa.Table:
+def row(result: Result, run: Run) -> pa.RecordBatch:
     """One row of `SCHEMA`."""
     series = result.series
     values = {
@@ -173,35 +171,24 @@ def row(result: Result, run: Run) -> pa.Table:
         **{name: getattr(series, name) for name in (*_HELD, *_COURSE)},
         "nodes": list(series.nodes),
         "scores": series.scores.astype(np.float32).ravel(),
-        "document": json.dumps(run.document, default=str),
+        "document": as_json(run.document),
     }
-    return _table(values)
+    return _batch(values)
 
 
-def left_out_row(run: Run, why: str) -> pa.Table:
+def left_out_row(run: Run, why: str) -> pa.RecordBatch:
     """One row of `SCHEMA`, of a run in a window that can't be run in."""
-    document = json.dumps(run.document, default=str)
-    return _table({"key": run.key, **asdict(run.case), "document": document, "left_out": why})
+    document = as_json(run.document)
+    return _batch({"key": run.key, **asdict(run.case), "document": document, "left_out": why})
 
 
-def _table(values: Mapping[str, Any]) -> pa.Table:
-    return pa.table({name: [values.get(name)] for name in SCHEMA.names}, schema=SCHEMA)
+def _batch(values: Mapping[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({name: [values.get(name)] for name in SCHEMA.names}, schema=SCHEMA)
 
 
-def labeled(table: pa.Table, run: Run) -> pa.Table:
-    """What may have been kept under other names, with those of this run."""
-    named = {"policy": run.case.policy, "window": run.case.window, "document": json.dumps(run.document, default=str)}
-    for name, value in named.items():
-        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.array([value]))
-    return table
-
-
-def checked(table: pa.Table, *, where: str) -> pa.Table:
-    """Raises BacktestError for what is no table of results, or one of another version."""
-    found = (table.schema.metadata or {}).get(_VERSION_KEY, b"").decode() or None
-    if found != VERSION or table.schema.names != SCHEMA.names:
-        raise BacktestError(f"{where} has version {found} of the results' schema, not {VERSION}: use another folder")
-    return table
+def as_json(document: Document) -> str:
+    """Of a policy, as the column `document` has it."""
+    return json.dumps(document, default=str)
 
 
 def results(table: pa.Table) -> list[Result]:
@@ -215,12 +202,6 @@ def reasons_left_out(table: pa.Table) -> dict[str, str]:
     names = ("window", "left_out")
     windows, reasons = (table.column(name).to_pylist() for name in names)
     return {window: why for window, why in zip(windows, reasons, strict=True) if why is not None}
-
-
-def documents(table: pa.Table) -> dict[str, Any]:
-    """The policies' documents by what cases call them, in the order of their first rows."""
-    pairs = zip(table.column("policy").to_pylist(), table.column("document").to_pylist(), strict=True)
-    return {policy: json.loads(text) for policy, text in dict(pairs).items()}
 
 
 def _result(cells: Mapping[str, pa.Scalar]) -> Result:
@@ -242,24 +223,12 @@ def _array(cell: pa.Scalar) -> FloatArray:
 
 
 def told(run: Run, trial: Trial) -> pa.RecordBatch:
-    """The one row of `TOLD`. Raises BacktestError, which names the run."""
+    """The row of a run. Raises BacktestError, which names the run."""
     try:
         with planning_runtime():
             result = trial.run(run.policy, run.case)
     except UnusableRecordingError as error:
-        return left_out(run, str(error))
+        return left_out_row(run, str(error))
     except BallastError as error:
         raise BacktestError(f"{run.case}: {error}") from error
-    return _sent(run, row(result, run))
-
-
-def left_out(run: Run, why: str) -> pa.RecordBatch:
-    """The one row of `TOLD` of a run in a window that can't be run in."""
-    return _sent(run, left_out_row(run, why))
-
-
-def _sent(run: Run, table: pa.Table) -> pa.RecordBatch:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA) as stream:
-        stream.write_table(table)
-    return pa.RecordBatch.from_pydict({"key": [run.key], "told": [sink.getvalue().to_pybytes()]})
+    return row(result, run)

@@ -1,12 +1,10 @@
-"""A history as what is run in: excerpts of recorded time, each of which travels to its tasks as it is stored."""
+"""A history as what is run in: excerpts of recorded time, each of which its tasks read where they run."""
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,22 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from ballast.errors import InvalidField
 from ballast.simulation.recorded.reading import extended, recording
 from ballast.simulation.recording import Rows, Texts, UnusableRecordingError, instant, window_name
 from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.simulation.study import left_out_told
-from ballast.spark.backtest.cases import TOLD, Run, Window, digest, left_out, told
+from ballast.spark.backtest.cases import Run, Window, digest, left_out_row, told
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history.schema import DAY_MS, Day, Metadata
 from ballast.spark.history.store import Part, Piece, Store
 from ballast.spark.source.moment import rfc3339_ms
+from ballast.spark.storage import Storage
 
 Batches = Iterator[pa.RecordBatch]
-
-Files = tuple[tuple[str, bytes], ...]
 
 _NOTHING = "the history has nothing of it: collect it with `ballast history --from … --to …`"
 _GAP = "a file of the day is missing: run `ballast history` again"
@@ -37,9 +34,6 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME_REMEDY = "write a day such as 2026-11-21, or a time such as 2026-11-21T14:00:00Z"
 _LEAST_WINDOW_MS = 60_000
 """Shorter ones hold few figures, and their names, to the second, could be one."""
-
-_SENT = 8
-"""Windows that stay with the tasks that may ask for them; more than are in work at a time."""
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _TEXTS = ("signal", "node", "namespace", "pod", "detail")
@@ -106,7 +100,7 @@ class Recordings:
     """`path`: of the history. Raises HistoryError or InvalidField."""
 
     def __init__(self, spark: SparkSession, path: str, selection: Selection, how: Replay) -> None:
-        self._spark, self._how = spark, how
+        self._how = how
         self._store = Store(spark, path)
         parts = self._parts(path, selection)
         through_ms = {part: metadata.through_ms for part, metadata in parts.items()}
@@ -120,8 +114,7 @@ class Recordings:
         if not self._excerpts:
             why = [f"{path} holds no history of {_asked(selection)}", *left_out_told(self.left_out)]
             raise HistoryError("; ".join(why))
-        self._sent: OrderedDict[str, Any] = OrderedDict()
-        self._sending = Lock()
+        self._storage = Storage.of(spark)
         described = _described(how)
         self.windows = tuple(
             Window(
@@ -152,49 +145,50 @@ class Recordings:
     def _states(self, window: str) -> list[tuple[str, int, int]]:
         return [(file, *self._store.state(file)) for file in self._files[window]]
 
-    def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
-        sent = {name: self._broadcast(name) for name in sorted({run.case.window for run in runs})}
-        excerpts = {name: self._excerpts[name] for name in sent}
-        tasks = spark.range(0, len(runs), 1, len(runs))
-        return tasks.mapInArrow(recorded_task(list(runs), excerpts, sent, self._how), TOLD)
+    def task(self, runs: Sequence[Run]) -> Callable[[Batches], Batches]:
+        needed = {run.case.window for run in runs}
+        windows = {
+            name: Stored(self._excerpts[name], tuple(map(self._store.uri, self._files[name]))) for name in needed
+        }
+        return recorded_task(list(runs), windows, self._storage, self._how)
 
-    def _broadcast(self, window: str) -> Any:
-        """The window's files as they are stored, for any task; the least recently asked for give way."""
-        with self._sending:
-            if window not in self._sent:
-                files: Files = tuple((name, self._store.content(name)) for name in self._files[window])
-                self._sent[window] = self._spark.sparkContext.broadcast(files)
-            self._sent.move_to_end(window)
-            while len(self._sent) > _SENT:
-                self._sent.popitem(last=False)[1].unpersist()
-            return self._sent[window]
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An excerpt, and the files that hold it."""
+
+    excerpt: Excerpt
+    files: tuple[str, ...]
 
 
 def recorded_task(
-    runs: list[Run], excerpts: Mapping[str, Excerpt], sent: Mapping[str, Any], how: Replay
+    runs: list[Run], windows: Mapping[str, Stored], storage: Storage, how: Replay
 ) -> Callable[[Batches], Batches]:
     def task(batches: Batches) -> Batches:
+        read: tuple[str, RecordingTrial | str] | None = None
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 run = runs[index]
-                try:
-                    trial = _trial(excerpts[run.case.window], sent[run.case.window].value, how)
-                except UnusableRecordingError as error:
-                    yield left_out(run, str(error))
-                else:
-                    yield told(run, trial)
+                if read is None or read[0] != run.case.window:
+                    read = None  # two windows at once could be too many
+                    read = run.case.window, _trial(windows[run.case.window], storage, how)
+                trial = read[1]
+                yield left_out_row(run, trial) if isinstance(trial, str) else told(run, trial)
 
     return task
 
 
-def _trial(excerpt: Excerpt, files: Files, how: Replay) -> RecordingTrial:
-    """Raises UnusableRecordingError, or BacktestError for files that can't be read."""
+def _trial(window: Stored, storage: Storage, how: Replay) -> RecordingTrial | str:
+    """Or why it can't be run in. Raises BacktestError for files that can't be read."""
+    excerpt = window.excerpt
+    span = {"start_ms": excerpt.start_ms, "end_ms": excerpt.end_ms}
     try:
-        read = rows(files, start_ms=excerpt.start_ms, end_ms=excerpt.end_ms)
+        found = recording(rows(window.files, storage, **span), pool=excerpt.pool, **span)
+        return RecordingTrial(extended(found, window_seconds=excerpt.seconds), how)
     except HistoryError as error:
         raise BacktestError(f"{excerpt.name}: {error}; or leave it out with --from, --to or --pool") from error
-    found = recording(read, pool=excerpt.pool, start_ms=excerpt.start_ms, end_ms=excerpt.end_ms)
-    return RecordingTrial(extended(found, window_seconds=excerpt.seconds), how)
+    except UnusableRecordingError as error:
+        return str(error)
 
 
 def excerpts(parts: Mapping[Part, int], selection: Selection) -> Iterator[Excerpt]:
@@ -259,12 +253,9 @@ def _asked(selection: Selection) -> str:
     return " ".join([pools, *times])
 
 
-def rows(files: Iterable[tuple[str, bytes]], *, start_ms: int, end_ms: int) -> Rows:
-    """The files' rows of [start, end), each file given by its name and its content.
-
-    Raises HistoryError, which names the file.
-    """
-    tables = (_inside(_table(name, content), start_ms, end_ms) for name, content in files)
+def rows(files: Iterable[str], storage: Storage, *, start_ms: int, end_ms: int) -> Rows:
+    """The files' rows of [start, end). Raises HistoryError, which names the file."""
+    tables = [_inside(_table(file, storage), start_ms, end_ms) for file in files]
     table = pa.concat_tables(tables).unify_dictionaries()
     texts = {name: _words(table.column(name)) for name in _TEXTS}
     return Rows(
@@ -284,11 +275,14 @@ def _inside(table: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
     return table.filter(pc.and_(pc.greater_equal(times, start_ms), pc.less(times, end_ms)))
 
 
-def _table(name: str, content: bytes) -> pa.Table:
+def _table(file: str, storage: Storage) -> pa.Table:
     columns, wanted = ["time", *_TEXTS, "value"], pc.field("signal").isin(_SIGNALS)
     try:
+        system, path = storage.opened(file)
         # Texts as they are stored, each once: there may be thousands of times as many rows.
-        found = pq.read_table(pa.BufferReader(content), columns=columns, filters=wanted, read_dictionary=_TEXTS)
+        found = pq.read_table(
+            path, filesystem=system, columns=columns, filters=wanted, read_dictionary=_TEXTS, partitioning=None
+        )
         times = pc.cast(found.column("time"), pa.timestamp("ms", "UTC"), safe=False)
         return pa.table(
             {
@@ -298,9 +292,9 @@ def _table(name: str, content: bytes) -> pa.Table:
             }
         )
     except (pa.ArrowException, OSError, KeyError) as error:
-        words = " ".join(str(error).split())
+        told = " ".join(str(error).split())
         raise HistoryError(
-            f"{name} can't be read ({words}): if the file itself is broken, delete it and collect its day again"
+            f"{file} can't be read ({told}): if the file itself is broken, delete it and collect its day again"
         ) from error
 
 

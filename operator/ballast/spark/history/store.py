@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -132,9 +130,8 @@ class Store:
         status = self._files.system.getFileStatus(self._files.below(file))
         return status.getLen(), status.getModificationTime()
 
-    def content(self, file: str) -> bytes:
-        with TemporaryDirectory(prefix="ballast-history-") as folder:
-            return self._files.fetched(self._files.below(file), Path(folder)).read_bytes()
+    def uri(self, file: str) -> str:
+        return str(self._files.below(file).toString())
 
     def pools(self, day: Day | None = None) -> set[str]:
         """Those that have a part of that day, or of any."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from ballast.simulation.recording import Recording, Rows
 from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.spark.backtest import Run, Selection, Window, runs
 from ballast.spark.backtest.cases import reasons_left_out, results
-from ballast.spark.backtest.recordings import Files, excerpts, moment_ms, recorded_task, rows
+from ballast.spark.backtest.recordings import Stored, excerpts, moment_ms, recorded_task, rows
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history import Day, Part
+from ballast.spark.storage import Storage, qualified
 from tests.unit.simulation.histories import Row, history
 from tests.unit.simulation.recordings import recorded
 from tests.unit.simulation.small_world import EAGER, policy, scenario
@@ -33,13 +35,6 @@ HALF_PAST = DAY.start_ms + 31 * 60_000
 """When the recording has ended."""
 POLICIES = candidates(["AvgShedder"], [], figures=EAGER, baseline=True)
 TEXTS = ("signal", "node", "namespace", "pod", "detail")
-
-
-@dataclass(frozen=True)
-class Sent:
-    """As a broadcast variable of Spark's."""
-
-    value: Files
 
 
 @pytest.fixture(scope="module")
@@ -152,30 +147,44 @@ def texts(found: Rows, name: str) -> list[str | None]:
     return [column.words[code] if code >= 0 else None for code in column.codes]
 
 
-def test_a_file_is_read_as_what_was_written(given: Recording) -> None:
-    found, wanted = rows([("a", parquet(history(given)))], start_ms=DAY.start_ms, end_ms=DAY.end_ms), history(given)
+def test_a_file_is_read_as_what_was_written(given: Recording, tmp_path: Path) -> None:
+    wanted = history(given)
+    found = read(file(tmp_path, parquet(wanted)))
     assert found.time_ms.tolist() == [row.time_ms for row in wanted]
     for name in TEXTS:
         assert texts(found, name) == [getattr(row, name) for row in wanted]
     np.testing.assert_array_equal(found.value, [row.value for row in wanted])
 
 
+def file(folder: Path, content: bytes, *, name: str = "a") -> str:
+    path = folder / name
+    path.write_bytes(content)
+    return qualified(str(path))
+
+
+def read(*files: str, end_ms: int = DAY.end_ms) -> Rows:
+    return rows(files, Storage({}), start_ms=DAY.start_ms, end_ms=end_ms)
+
+
 def told(
-    content: bytes, *, chosen: Callable[[Run], bool] = lambda _: True, end_ms: int = HALF_PAST
+    *files: str,
+    chosen: Callable[[Run], bool] = lambda _: True,
+    end_ms: int = HALF_PAST,
+    after_each: Callable[[], None] = lambda: None,
 ) -> list[pa.RecordBatch]:
     (excerpt,) = excerpts({part(): DAY.end_ms}, Selection(end_ms=end_ms))
     wanted = [run for run in runs(POLICIES, [Window(excerpt.name, "d")], seeds=1) if chosen(run)]
-    task = recorded_task(wanted, {excerpt.name: excerpt}, {excerpt.name: Sent(((str(part()), content),))}, Replay())
-    return list(task(iter([pa.RecordBatch.from_pydict({"id": list(range(len(wanted)))})])))
+    task = recorded_task(wanted, {excerpt.name: Stored(excerpt, files)}, Storage({}), Replay())
+    found = []
+    for batch in task(iter([pa.RecordBatch.from_pydict({"id": list(range(len(wanted)))})])):
+        found.append(batch)
+        after_each()
+    return found
 
 
-def table(batch: pa.RecordBatch) -> pa.Table:
-    return pa.ipc.open_stream(batch.column("told")[0].as_py()).read_all()
-
-
-def test_a_task_replays_the_files_that_were_sent_to_it(given: Recording) -> None:
-    (batch,) = told(parquet(history(given)), chosen=lambda run: run.case.policy == "AvgShedder")
-    (result,) = results(table(batch))
+def test_a_task_replays_the_files_that_it_reads(given: Recording, tmp_path: Path) -> None:
+    (batch,) = told(file(tmp_path, parquet(history(given))), chosen=lambda run: run.case.policy == "AvgShedder")
+    (result,) = results(pa.table(batch))
     (run,) = [each for each in runs(POLICIES, [Window(result.case.window, "d")], seeds=1) if each.case == result.case]
     by_hand = RecordingTrial(given, Replay()).run(run.policy, run.case)
     assert (result.metrics, result.moves, result.unknown) == (by_hand.metrics, by_hand.moves, by_hand.unknown)
@@ -192,42 +201,52 @@ def hollow(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("spoil", [truncated, hollow, lambda _: b"no Parquet at all"])
-def test_a_file_that_cannot_be_read_is_named_with_its_window(given: Recording, spoil: Callable[[bytes], bytes]) -> None:
-    content = spoil(parquet(history(given)))
-    with pytest.raises(
-        HistoryError,
-        match=r"a can't be read \([^\n]+\): if the file itself is broken, delete it and collect its day again$",
-    ):
-        rows([("a", content)], start_ms=0, end_ms=DAY.end_ms)
-    with pytest.raises(BacktestError, match=r"^streaming 2026-01-05: date=2026-01-05/pool=streaming can't be read"):
-        told(content)
+def test_a_file_that_cannot_be_read_is_named_with_its_window(
+    given: Recording, tmp_path: Path, spoil: Callable[[bytes], bytes]
+) -> None:
+    broken = file(tmp_path, spoil(parquet(history(given))))
+    remedy = "if the file itself is broken, delete it and collect its day again"
+    with pytest.raises(HistoryError, match=rf"^{broken} can't be read \([^\n]+\): {remedy}$"):
+        read(broken)
+    with pytest.raises(BacktestError, match=rf"^streaming 2026-01-05: {broken} can't be read"):
+        told(broken)
 
 
-def test_of_several_files_the_rows_of_the_time_asked_for_are_read(given: Recording) -> None:
+def test_of_several_files_the_rows_of_the_time_asked_for_are_read(given: Recording, tmp_path: Path) -> None:
     wanted = history(given)
     halves = [wanted[::2], wanted[1::2]]
     until = HALF_PAST - 10 * 60_000
-    found = rows([(str(n), parquet(half)) for n, half in enumerate(halves)], start_ms=DAY.start_ms, end_ms=until)
+    found = read(*(file(tmp_path, parquet(half), name=str(n)) for n, half in enumerate(halves)), end_ms=until)
     assert Counter(zip(found.time_ms.tolist(), texts(found, "node"), texts(found, "signal"), strict=True)) == Counter(
         (row.time_ms, row.node, row.signal) for row in wanted if row.time_ms < until
     )
 
 
-def test_a_file_of_other_columns_is_named() -> None:
+def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"signal": ["nodeCpu"]}), sink)
     with pytest.raises(HistoryError, match="a can't be read"):
-        rows([("a", sink.getvalue())], start_ms=0, end_ms=DAY.end_ms)
+        read(file(tmp_path, sink.getvalue()))
 
 
-def test_a_window_that_cannot_be_replayed_is_left_out_with_the_reason_for_every_policy(given: Recording) -> None:
+def test_a_window_is_read_once_for_all_policies_that_a_task_runs_in_it(given: Recording, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    found = told(file(tmp_path, parquet(history(given))), after_each=lambda: path.unlink(missing_ok=True))
+    assert len(found) == len(POLICIES) == 2
+    assert not path.exists()
+
+
+def test_a_window_that_cannot_be_replayed_is_left_out_with_the_reason_for_every_policy(
+    given: Recording, tmp_path: Path
+) -> None:
     bare = [row for row in history(given) if row.signal != "nodeCpu"]
-    found = [reasons_left_out(table(batch)) for batch in told(parquet(bare))]
+    found = [reasons_left_out(pa.table(batch)) for batch in told(file(tmp_path, parquet(bare)))]
     why = "no node has figures of its CPU at two times, which are the fewest"
     assert found == [{"streaming 2026-01-05": why}] * len(POLICIES)
 
 
-def test_a_day_of_which_little_is_known_is_left_out(given: Recording) -> None:
-    found = [reasons_left_out(table(batch)) for batch in told(parquet(history(given)), end_ms=DAY.end_ms)]
+def test_a_day_of_which_little_is_known_is_left_out(given: Recording, tmp_path: Path) -> None:
+    day = file(tmp_path, parquet(history(given)))
+    found = [reasons_left_out(pa.table(batch)) for batch in told(day, end_ms=DAY.end_ms)]
     why = "there are figures of 0.517 of 24 hours, less than 75%"
     assert found == [{"streaming 2026-01-05": why}] * len(POLICIES)
