@@ -34,6 +34,7 @@ ANSWERS = [
     ("Where is the leader elected?", "kube/lease", "Election"),
     ("Where is a gate removed from a pod?", "kube/actions", "release"),
     ("Where is the state of the cluster kept in memory?", "controller/cluster_state", "ClusterState"),
+    ("Where are the limits of one namespace?", "tenancy/door", "EXECUTORS"),
     ("Where is status written?", "controller/reporter", "Reporter"),
     ("Where are the operator's own metrics?", "controller/telemetry", "Telemetry"),
 ]
@@ -60,4 +61,4 @@ def test_the_answer_is_in_the_module(question: str, module: str, name: str) -> N
 
 
 def test_no_two_questions_are_the_same() -> None:
-    assert len({question for question, _, _ in ANSWERS}) == len(ANSWERS) == 27
+    assert len({question for question, _, _ in ANSWERS}) == len(ANSWERS) == 28

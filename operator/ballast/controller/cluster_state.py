@@ -89,8 +89,7 @@ class ClusterState:
         self._client, self._monotonic, self._timing = client, monotonic, timing or Timing()
         self._notify = notify
         self._index = PodIndex(notify=notify, gated=gated, failed=failed)
-        offered: set[str] = set()
-        reader, nodes = PodReader(offered=offered), NodeReader(offered)
+        reader, nodes = PodReader(), NodeReader()
         self._pods = self._informer(
             Query(kinds.POD), lambda raw: self._index.slim(reader.read(raw)), self._index.changed
         )
@@ -390,8 +389,13 @@ class ClusterState:
         return lean if not by_hand(raw) else self._within(kinds.EXECUTOR_MOVE, raw) or lean
 
     def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource | Excess:
+        beyond = self._within(kinds.SPARK_TOPOLOGY, raw)
+        if beyond is not None:
+            return beyond
         found = _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw)
-        return found if isinstance(found, InvalidResource) else self._within(kinds.SPARK_TOPOLOGY, raw) or found
+        if isinstance(found, InvalidResource):
+            self._unkeep(kinds.SPARK_TOPOLOGY, raw)
+        return found
 
     def _within(self, kind: Kind, raw: JSON) -> Excess | None:
         """None where what is kept of the namespace has room for it."""

@@ -9,10 +9,8 @@ from threading import Lock
 
 from ballast.kube.pods import Pod
 
-_MOST_REPORTS = 10_000
-"""Of one namespace that wait: of more, the oldest are dropped, and those of other namespaces stay."""
-_MOST_REPORTS_OF_ALL = 20_000
-"""Of more, the oldest of the namespace with the most are dropped: a standby takes none out for as long as it is one."""
+_WAITING_REPORTS = 20_000
+"""Of more, the oldest are dropped: a standby takes none out for as long as it is one."""
 _MOST_KNOWN = 1000
 """Executors of one application that are known by their ids."""
 LARGEST_ID = 2**31 - 1
@@ -98,31 +96,18 @@ class FailureReports:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waiting: dict[str, deque[Failure]] = {}
-        """By namespace."""
-        self._count = 0
+        self._waiting: deque[Failure] = deque(maxlen=_WAITING_REPORTS)
 
     def put(self, failure: Failure) -> None:
-        namespace, _ = failure.application
         with self._lock:
-            waiting = self._waiting.setdefault(namespace, deque(maxlen=_MOST_REPORTS))
-            self._count += len(waiting) < _MOST_REPORTS
-            waiting.append(failure)
-            if self._count > _MOST_REPORTS_OF_ALL:
-                self._drop_one()
-
-    def _drop_one(self) -> None:
-        most = max(self._waiting, key=lambda namespace: len(self._waiting[namespace]))
-        self._waiting[most].popleft()
-        self._count -= 1
-        if not self._waiting[most]:
-            del self._waiting[most]
+            self._waiting.append(failure)
 
     def take(self) -> list[Failure]:
         """Everything that is there, each once."""
         with self._lock:
-            waiting, self._waiting, self._count = self._waiting, {}, 0
-        return [failure for each in waiting.values() for failure in each]
+            found = list(self._waiting)
+            self._waiting.clear()
+        return found
 
 
 def failure(pod: Pod) -> Failure | None:

@@ -13,18 +13,16 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from ballast.api.version import GROUP, VERSION
 from ballast.kube import kinds
 from ballast.kube.connection import Connection, Tls
-from ballast.kube.document import JSON, without_managers
+from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
 
 # kopf, loaded without the Kubernetes client library.
@@ -51,52 +49,7 @@ def _absent(library: str) -> Iterator[None]:
 
 with _absent("kubernetes"):
     import kopf
-    from kopf._cogs.clients import api
     from kopf._cogs.structs.credentials import Vault
-
-
-# Any user may write managedFields of any depth. Python's own reader of JSON, and kopf's copies of an object, fail at
-# them, and with them all of kopf.
-
-
-class _Json:
-    @staticmethod
-    def loads(text: str) -> JSON:
-        return without_managers(text.encode())
-
-
-async def _get(url: str, **asked: Any) -> JSON:
-    async with await api.request(method="get", url=url, **asked) as response:
-        answer = bytearray()
-        async for piece in response.content.iter_any():
-            answer += piece
-            _check_length(len(answer))
-        return without_managers(bytes(answer))
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    begun = bytearray()
-    async for data in content.iter_any():
-        first, *others = data.split(b"\n")
-        begun += first
-        _check_length(len(begun))
-        if others:
-            for line in filter(None, (bytes(begun), *others[:-1])):
-                yield line
-            begun = bytearray(others[-1])
-    if begun:
-        yield bytes(begun)
-
-
-def _check_length(length: int) -> None:
-    """An answer of a gateway that has no end would fill the memory. Kopf tries again after this error."""
-    if length > _LONGEST_ANSWER_BYTES:
-        raise aiohttp.ClientPayloadError(f"the answer has more than {_LONGEST_ANSWER_BYTES >> 20} MiB")
-
-
-api.json = _Json  # type: ignore[assignment,attr-defined]  # of its watches
-api.iter_jsonlines = _lines  # type: ignore[assignment]  # of its watches
-api.get = _get  # of its lists
 
 
 _LOG = logging.getLogger(__name__)
@@ -119,8 +72,6 @@ _INACTIVITY_SECONDS = 90.0
 """Without any event, until kopf opens a watch again."""
 _LISTED_AT_ONCE = 10
 """Kopf takes a page as a whole, and one object of a user's may take 20 MiB once it is read."""
-_LONGEST_ANSWER_BYTES = 16 << 20
-"""Of a page, or one event of a watch: as many objects as are listed at once, each as long as etcd takes."""
 _OUTAGE_BACKOFFS_SECONDS = (1.0, 1.0, 2.0, *[5.0] * 720)
 """kopf retries through an outage of the API server of an hour before it gives up and is started again."""
 

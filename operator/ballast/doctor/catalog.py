@@ -272,9 +272,8 @@ CLUSTER: Mapping[str, Entry] = {
     ),
     "CannotInspect": Entry(
         Severity.INFO,
-        "Your account lacks a right that a check needs, or there is more than doctor looks through. The checks that "
-        "depend on it were skipped.",
-        "Ask for the right, or ask a user who has it to run doctor. Delete selectors that are not needed.",
+        "Your account lacks a right that a check needs. The checks that depend on it were skipped.",
+        "Ask for the right, or ask a user who has it to run doctor.",
     ),
     "VersionSkew": Entry(
         Severity.WARNING,

@@ -193,8 +193,6 @@ _KUBELET_MINORS = 3
 _CLOCK_SECONDS = 5.0
 """Well below the lease's 15 s, and above what a request takes."""
 _SHOWN = 3
-_MOST_TRIED = 4_000_000
-"""Conditions of selectors, on a pod each: about a microsecond each."""
 _NODE_POOL = "karpenter.sh/nodepool"
 _QUEUE, _QUEUED = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/managed"
 """The label that asks Kueue to queue a pod, and the finalizer of every pod that it queues."""
@@ -378,60 +376,37 @@ def _metrics(cluster: Cluster) -> Iterator[Finding]:
             yield found("QueryIncomplete", subject, what, severity=Severity.INFO)
 
 
-class _Tries:
-    """Tries selectors on the pods of their own namespace.
-
-    Any user may create budgets of thousands of conditions, and pods to try them on: so a namespace gets its equal part
-    of _MOST_TRIED, and no more.
-    """
-
-    def __init__(self, pods: Iterable[SparkPod], namespaces: Iterable[str]) -> None:
-        self._pods: dict[str, list[SparkPod]] = defaultdict(list)
-        for pod in pods:
-            self._pods[pod.namespace].append(pod)
-        self._most = _MOST_TRIED // max(1, len(set(namespaces)))
-        self._tried = Counter[str]()
-
-    def matching(self, namespace: str, selector: LabelSelector) -> list[SparkPod]:
-        pods = self._pods.get(namespace, [])
-        conditions = len(selector.match_labels) + sum(1 + len(each.values) for each in selector.match_expressions)
-        self._tried[namespace] += len(pods) * (1 + conditions)
-        if self._tried[namespace] > self._most:
-            return []
-        return [pod for pod in pods if selector.matches(pod.labels)]
-
-    def findings(self, what: str) -> Iterator[Finding]:
-        for namespace, tried in sorted(self._tried.items()):
-            if tried > self._most:
-                words = f"Its {what} have too many conditions to try all of them on its pods."
-                yield found("CannotInspect", f"Namespace {namespace}", words)
+def _by_namespace(pods: Iterable[SparkPod]) -> Mapping[str, Sequence[SparkPod]]:
+    found: dict[str, list[SparkPod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.namespace].append(pod)
+    return found
 
 
 def _budgets(cluster: Cluster) -> Iterator[Finding]:
-    tries = _Tries(cluster.executors, (budget.namespace for budget in cluster.budgets))
+    executors = _by_namespace(cluster.executors)
     for budget in cluster.budgets:
         if budget.disruptions_allowed > 0 or not budget.counted:
             continue
-        held = [pod.name for pod in tries.matching(budget.namespace, budget.selector)]
+        held = [pod.name for pod in executors.get(budget.namespace, ()) if budget.selector.matches(pod.labels)]
         if held:
             patch = """'{"spec":{"minAvailable":null,"maxUnavailable":1}}'"""
             command = f"kubectl patch pdb {budget.name} -n {budget.namespace} --type merge -p {patch}"
             what = f"It allows no disruption and selects {len(held)} executors: {_some(held)}."
             subject = f"PodDisruptionBudget {budget.namespace}/{budget.name}"
             yield found("BudgetBlocks", subject, what, commands=(command,))
-    yield from tries.findings("PodDisruptionBudgets")
 
 
 def _drivers(cluster: Cluster) -> Iterator[Finding]:
-    namespaces = [topology.metadata.namespace or "" for topology in cluster.topologies]
-    among_drivers, among_executors = (_Tries(pods, namespaces) for pods in (cluster.drivers, cluster.executors))
-    for topology, namespace in zip(cluster.topologies, namespaces, strict=True):
+    all_drivers, executors = _by_namespace(cluster.drivers), _by_namespace(cluster.executors)
+    for topology in cluster.topologies:
+        namespace = topology.metadata.namespace or ""
         for component in topology.spec.components:
             selector = component.selector
             if selector is None:
                 continue
-            if drivers := [pod.name for pod in among_drivers.matching(namespace, selector)]:
-                alone = not among_executors.matching(namespace, selector)
+            if drivers := [pod.name for pod in all_drivers.get(namespace, ()) if selector.matches(pod.labels)]:
+                alone = not any(selector.matches(pod.labels) for pod in executors.get(namespace, ()))
                 what = (
                     f"The selector of component {component.name} matches the driver {_some(drivers)}"
                     f"{' and no executor' if alone else ''}."
@@ -439,8 +414,6 @@ def _drivers(cluster: Cluster) -> Iterator[Finding]:
                 subject = f"SparkTopology {namespace}/{topology.metadata.name}"
                 severity = Severity.WARNING if alone else None
                 yield found("SelectorMatchesDriver", subject, what, severity=severity)
-    for tries in (among_drivers, among_executors):
-        yield from tries.findings("SparkTopologies")
 
 
 def _not_placed(cluster: Cluster) -> Iterator[Finding]:

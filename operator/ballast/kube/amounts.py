@@ -12,10 +12,6 @@ from ballast.kube.shared_values import SharedValues
 from ballast.model import Resources
 
 _Amounts = dict[str, float]
-MOST_KINDS = 100
-"""Of extended resources that are read of one pod or node. No node has more, so kube-scheduler finds no node for a pod
-that asks for more. But its author may bind the pod, and the kubelet ignores resources that its node does not have.
-"""
 _MOST_QUANTITIES = 50_000
 _LONGEST_QUANTITY = 32
 _COUNTABLE = 2.0**63
@@ -27,12 +23,9 @@ class AmountReader:
     """Reads quantities, each distinct text once; pods of one template share one value.
 
     Not safe for threads: one reader belongs to one pass at a time.
-
-    `offered`: kinds of resources that nodes have; `allocatable` adds to them. Of a pod's kinds, these are read first.
     """
 
-    def __init__(self, offered: set[str] | None = None) -> None:
-        self._offered = set[str]() if offered is None else offered
+    def __init__(self) -> None:
         self._quantities: dict[str, float] = {}
         self._requests: SharedValues[Resources] = SharedValues()
 
@@ -52,7 +45,6 @@ class AmountReader:
 
     def allocatable(self, node: JSON) -> Resources:
         amounts = self.amounts((node.get("status") or {}).get("allocatable"))
-        self._offered.update(amounts)
         return self._resources(amounts, pods=amounts.pop("pods", 0.0))
 
     def requests(self, pod: JSON) -> Resources:
@@ -77,8 +69,6 @@ class AmountReader:
     def _resources(self, amounts: _Amounts, *, pods: float) -> Resources:
         cpu_cores, memory_bytes = amounts.pop("cpu", 0.0), amounts.pop("memory", 0.0)
         extended = sorted((name, amount) for name, amount in amounts.items() if amount)
-        if len(extended) > MOST_KINDS:
-            extended = sorted(sorted(extended, key=lambda each: each[0] not in self._offered)[:MOST_KINDS])
         return Resources(cpu_cores, memory_bytes, pods, tuple(extended))
 
     def _pod_amounts(self, spec: JSON, status: JSON) -> _Amounts:

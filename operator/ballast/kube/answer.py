@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from threading import BoundedSemaphore
 from typing import TypeVar
 
 import msgspec
@@ -20,12 +18,7 @@ T = TypeVar("T")
 FULL = "application/json"
 LONGEST_PAGE_BYTES = 16 << 20
 """Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
-_LONGEST_OBJECT_BYTES = LONGEST_EVENT_BYTES
 _LONGEST_REFUSAL_BYTES = 1 << 16
-_LONG_OBJECT_BYTES = 128 << 10
-"""A usual pod has a tenth of it."""
-_MOST_LONG_OBJECTS = 2
-"""Read at once: as an object of ours each takes twenty times as much memory, and any user may create many."""
 _PIECE_BYTES = 1 << 16
 
 
@@ -37,50 +30,36 @@ class AnswerReader:
 
     def __init__(self, server: str, *, within_seconds: float | None) -> None:
         self._server, self._within_seconds = server, within_seconds
-        self._long = BoundedSemaphore(_MOST_LONG_OBJECTS)
 
     def read(self, response: urllib3.BaseHTTPResponse, make: Callable[[bytes], T], *, action: str, is_page: bool) -> T:
-        """What `make` makes of the body. Of long objects few are there at a time, for as long as `make` takes.
+        """What `make` makes of the body.
 
         Raises AnswerTooLong for a page of more than LONGEST_PAGE_BYTES; otherwise the KubeError of the status, and
         Unavailable if this is no whole answer of an API server.
         """
-        with ExitStack() as long:
-            data = self._body(response, long, action=action, is_page=is_page)
-            if response.status >= 300:
-                raise _refusal(action, response.status, data, response.headers)
-            try:
-                return make(data)
-            except msgspec.DecodeError as error:
-                raise Unavailable(action, "the answer is not the API server's: it is no JSON object") from error
-
-    def _body(self, response: urllib3.BaseHTTPResponse, long: ExitStack, *, action: str, is_page: bool) -> bytes:
-        """`long`: enters what limits long objects, if this is one."""
-        deadline_of(response).set(self._within_seconds)
-        data = bytearray()
+        data = self._body(response, action=action, is_page=is_page)
+        if response.status >= 300:
+            raise _refusal(action, response.status, data, response.headers)
         try:
-            _read_until(response, data, LONGEST_PAGE_BYTES if is_page else _LONG_OBJECT_BYTES)
-            if not is_page and len(data) > _LONG_OBJECT_BYTES:
-                long.enter_context(self._long)
-                _read_until(response, data, _LONGEST_OBJECT_BYTES)
+            return make(data)
+        except msgspec.DecodeError as error:
+            raise Unavailable(action, "the answer is not the API server's: it is no JSON object") from error
+
+    def _body(self, response: urllib3.BaseHTTPResponse, *, action: str, is_page: bool) -> bytes:
+        deadline_of(response).set(self._within_seconds)
+        data, most = bytearray(), LONGEST_PAGE_BYTES if is_page else LONGEST_EVENT_BYTES
+        try:
+            # Piece by piece: urllib3 would keep as many pieces, which leave the memory of each thread in fragments.
+            while len(data) <= most and (piece := response.read(_PIECE_BYTES)):
+                data += piece
         except (urllib3.exceptions.HTTPError, OSError) as error:
             response.close()
             raise no_answer(action, self._server, error) from error
-        most = LONGEST_PAGE_BYTES if is_page else _LONGEST_OBJECT_BYTES
         if len(data) > most:
             response.close()
             kind = AnswerTooLong if is_page else Unavailable
             raise kind(action, f"the answer has more than {most >> 20} MiB")
         return bytes(data)
-
-
-def _read_until(response: urllib3.BaseHTTPResponse, data: bytearray, most_bytes: int) -> None:
-    """Append what there is, until it has ended or there is more than `most_bytes`.
-
-    Piece by piece: urllib3 would keep as many pieces, which leave the memory of each thread in fragments.
-    """
-    while len(data) <= most_bytes and (piece := response.read(_PIECE_BYTES)):
-        data += piece
 
 
 def check_is_watch(action: str, response: urllib3.BaseHTTPResponse) -> None:

@@ -16,8 +16,6 @@ from ballast.kube.shared_values import SharedValues
 from ballast.model import Requirement
 
 Labels = Mapping[str, str]
-_LONGEST_BYTES = 2 << 10
-"""Of all terms of a pod; if they are longer, they are UNREAD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,6 @@ class AntiAffinityReader:
         if not written:
             return ()
         key = marshal.dumps([namespace, written], 2)
-        if len(key) > _LONGEST_BYTES:
-            return (UNREAD,)
         return self._shared.of(
             key, lambda: tuple(_term(namespace, each) for each in written if "labelSelector" in each)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, LONGEST_KEPT_BYTES
 from ballast.kube.shared_values import SharedValues
 from ballast.model import Constraints, Requirement, Toleration
 
@@ -12,13 +12,9 @@ Term = tuple[Requirement, ...]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-MOST_DEMANDS = 100
-"""Node labels that are selected, requirements of affinity and tolerations of one pod."""
-MOST_VALUES = 2_000
-"""Of all its requirements."""
 _UNREAD = Constraints(
-    unread=f"more than {MOST_DEMANDS} demands or {MOST_VALUES} values are in its node selector, node affinity and "
-    "tolerations: Ballast reads none of them"
+    unread=f"its node selector, node affinity and tolerations are longer than {LONGEST_KEPT_BYTES >> 10} KiB: Ballast "
+    "reads none of them"
 )
 
 
@@ -31,32 +27,22 @@ class ConstraintReader:
     def read(self, spec: JSON) -> Constraints:
         """Node selector, required node affinity and tolerations of a pod's spec; no volumes.
 
-        Unread where they are too many: each costs time in every pass, and any user may create pods.
+        Unread where they are longer than what is kept of one object.
         """
         selector, tolerations = spec.get("nodeSelector") or {}, spec.get("tolerations") or ()
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
         required = affinity.get(REQUIRED) or {}
-        demands, values = _size(required)
-        if len(selector) + len(tolerations) + demands > MOST_DEMANDS or values > MOST_VALUES:
+        key = marshal.dumps([selector, required, tolerations], 2)
+        if len(key) > LONGEST_KEPT_BYTES:
             return _UNREAD
         return self._shared.of(
-            marshal.dumps([selector, required, tolerations], 2),
+            key,
             lambda: Constraints(
                 node_selector=tuple(sorted(selector.items())),
                 affinity_terms=terms(required),
                 tolerations=tuple(_toleration(entry) for entry in tolerations),
             ),
         )
-
-
-def _size(node_selector: JSON) -> tuple[int, int]:
-    """Its requirements, and their values. An empty term counts, too."""
-    demands = values = 0
-    for term in node_selector.get("nodeSelectorTerms") or ():
-        entries = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
-        demands += max(1, len(entries))
-        values += sum(len(entry.get("values") or ()) for entry in entries)
-    return demands, values
 
 
 def terms(node_selector: JSON | None) -> tuple[Term, ...]:

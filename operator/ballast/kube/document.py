@@ -28,17 +28,8 @@ class Page(msgspec.Struct, frozen=True):
     items: tuple[msgspec.Raw, ...] | None = None
 
 
-_Parts = dict[str, msgspec.Raw]
-
 # Built when this module is loaded: msgspec 0.22 crashes where several threads are the first to decode a type at once.
 PAGE, _OBJECT = msgspec.json.Decoder(Page), msgspec.json.Decoder(JSON)
-_PARTS, _ANYTHING = msgspec.json.Decoder(_Parts), msgspec.json.Decoder()
-_MANAGERS, _ITEMS = msgspec.json.Decoder(list[_Parts]), msgspec.json.Decoder(list[msgspec.Raw] | None)
-
-LONGEST_FIELDS_BYTES = 64 << 10
-"""Of all managers in managedFields: the fields of Kubernetes' own are some kilobytes each. Any user may write as much
-as etcd takes. To read that takes thirty times as much memory, and a tenth of a second in which no other thread runs.
-"""
 _DEEPEST = 100
 """Objects of Kubernetes nest some twenty levels."""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
@@ -75,68 +66,13 @@ def _shallow(raw: bytes) -> bytes:
 
 
 def parsed(raw: bytes | msgspec.Raw) -> JSON:
-    """The object, with at most LONGEST_FIELDS_BYTES of its managers' fields.
-
-    Raises msgspec.DecodeError where this is no JSON object.
-    """
-    return decoded(_OBJECT.decode if memoryview(raw).nbytes <= LONGEST_FIELDS_BYTES else _by_parts, raw)
+    """The object. Raises msgspec.DecodeError where this is no JSON object."""
+    return decoded(_OBJECT.decode, raw)
 
 
-def without_managers(raw: bytes) -> JSON:
-    """A page of a list, or an event of a watch, without the managedFields of its objects.
-
-    Objects are read one by one: each may be as long as etcd takes. Raises msgspec.DecodeError where this is no JSON
-    object.
-    """
-    parts = decoded(_PARTS.decode, raw)
-    items, object_ = parts.pop("items", None), parts.pop("object", None)
-    document: JSON = {name: _ANYTHING.decode(part) for name, part in parts.items()}
-    if items is not None:
-        document["items"] = [_without_managers(each) for each in _ITEMS.decode(items) or ()]
-    if object_ is not None:
-        document["object"] = _without_managers(object_)
-    return document
-
-
-def _without_managers(raw: msgspec.Raw) -> JSON:
-    found = parsed(raw)
-    found.get("metadata", {}).pop("managedFields", None)
-    return found
-
-
-def _by_parts(raw: bytes | msgspec.Raw) -> JSON:
-    parts = _PARTS.decode(raw)
-    return {name: _metadata(part) if name == "metadata" else _ANYTHING.decode(part) for name, part in parts.items()}
-
-
-def _metadata(raw: msgspec.Raw) -> JSON:
-    parts = _PARTS.decode(raw)
-    return {
-        name: _managers(part) if name == "managedFields" else _ANYTHING.decode(part) for name, part in parts.items()
-    }
-
-
-def _managers(raw: msgspec.Raw) -> list[JSON]:
-    """The shortest fields are kept, up to LONGEST_FIELDS_BYTES: those of kube-scheduler are among the shortest."""
-    entries, left = _MANAGERS.decode(raw), LONGEST_FIELDS_BYTES
-    found: dict[int, JSON] = {}
-    for index in sorted(range(len(entries)), key=lambda index: _fields_bytes(entries[index])):
-        entry = entries[index]
-        left -= _fields_bytes(entry)
-        found[index] = {
-            name: {} if name == "fieldsV1" and left < 0 else _ANYTHING.decode(part) for name, part in entry.items()
-        }
-    return [found[index] for index in range(len(entries))]
-
-
-def _fields_bytes(entry: _Parts) -> int:
-    fields = entry.get("fieldsV1")
-    return 0 if fields is None else memoryview(fields).nbytes
-
-
-def too_long(part: Any, most_bytes: int = LONGEST_KEPT_BYTES) -> bool:
-    """Whether an object or a part of it, as parsed, is longer than that; by default, than what is kept."""
-    return len(marshal.dumps(part, 2)) > most_bytes
+def too_long(part: Any) -> bool:
+    """Whether a part of an object, as parsed, is longer than what is kept."""
+    return len(marshal.dumps(part, 2)) > LONGEST_KEPT_BYTES
 
 
 def seconds(text: str | None) -> float | None:

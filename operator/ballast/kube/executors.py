@@ -23,7 +23,6 @@ _LACK = ("Insufficient ", "Too many pods")
 """What kube-scheduler says of nodes that have too little left (its plugin NodeResourcesFit)."""
 _APART = ("node(s) didn't match Pod's node affinity", "node(s) had untolerated taint", "node(s) were unschedulable")
 """What it says of nodes that Ballast, too, knows to be none for the executor."""
-_LONGEST_MESSAGE = 2048
 _SPREAD_KEYS = 4
 """Of one executor that are kept."""
 
@@ -198,7 +197,7 @@ def _lacks_room(status: JSON) -> bool:
 
     Others may have filled one node of its place, and used up on another what Ballast does not look at.
     """
-    message = ((unschedulable(status) or {}).get("message") or "")[:_LONGEST_MESSAGE]
+    message = (unschedulable(status) or {}).get("message") or ""
     if not message:
         return True
     _, _, about_nodes = message.partition("nodes are available: ")

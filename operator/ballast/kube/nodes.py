@@ -55,10 +55,10 @@ class NodeFacts:
 
 
 class NodeReader:
-    """`offered`: the reader adds the kinds of resources that nodes have to it."""
+    """Reads nodes' JSON."""
 
-    def __init__(self, offered: set[str] | None = None) -> None:
-        self._amounts = AmountReader(offered)
+    def __init__(self) -> None:
+        self._amounts = AmountReader()
 
     def read(self, node: JSON) -> NodeFacts:
         metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 from ballast.kube import names
@@ -21,20 +20,8 @@ _LOG = logging.getLogger(__name__)
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
 _UNREAD = Constraints(unread="what it demands of nodes can't be read")
-LONG_BYTES = 1 << 20
-"""etcd takes a MiB and a half. kube-scheduler's message that no node takes a pod is as long as its author likes, as by
-the name of a claim that does not exist.
-"""
-MOST_GATES, MOST_CLAIMS = 10, 100
-"""Of one pod that waits for a node, these are kept in memory: Kubernetes bounds neither gates nor volumes, and any user
-may create pods.
-"""
-_MOUNTING = Constraints(
-    unread=f"it mounts more than {MOST_CLAIMS} claims: Ballast reads none of what it demands of nodes"
-)
 _OBJECTS = ("resourceClaims", "schedulingGroup", "workloadRef")
 """Fields that name objects which kube-scheduler waits for."""
-_LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +64,7 @@ class Pod:
     created_at: float
     node: str | None
     gates: tuple[str, ...]
-    """The first MOST_GATES scheduling gates, and ours wherever it stands."""
+    """Its scheduling gates."""
     requests: Resources
     """Nothing once it has ended."""
     scheduler: str
@@ -85,7 +72,7 @@ class Pod:
     """Its scheduler has tried it, and no node can take it."""
     never_unschedulable: bool = False
     """kube-scheduler may never mark it as Unschedulable. It does not try the pod before its ResourceClaims exist, or
-    its PodGroup with all its pods. It can't write into one that is as long as etcd takes. Read of pods without a node.
+    its PodGroup with all its pods. Read of pods without a node.
     """
     constraints: Constraints = _UNCONSTRAINED
     """Without volumes. Not read of bound pods that are no executors: nothing depends on them."""
@@ -195,12 +182,11 @@ class PodReader:
     """Reads pods' JSON. Keeps what pods of one template share; not safe for threads.
 
     `decommission_script`: the end of the preStop command by which Spark's decommissioning hook is known
-    (Spark's spark.kubernetes.decommission.script, /opt/decom.sh by default). `offered`: kinds of resources that nodes
-    have, as a NodeReader adds them.
+    (Spark's spark.kubernetes.decommission.script, /opt/decom.sh by default).
     """
 
-    def __init__(self, *, decommission_script: str = "decom.sh", offered: set[str] | None = None) -> None:
-        self._amounts = AmountReader(offered)
+    def __init__(self, *, decommission_script: str = "decom.sh") -> None:
+        self._amounts = AmountReader()
         self._constraints, self._anti_affinity = ConstraintReader(), AntiAffinityReader()
         self._executors = ExecutorReader(self._amounts, decommission_script)
 
@@ -234,8 +220,6 @@ class PodReader:
         is_executor = labels.get(names.SPARK_ROLE) == "executor"
         asks = is_executor or node is None
         gates = _gates(spec)
-        claims = _claims(pod) if asks else ()
-        crowded = len(claims) > MOST_CLAIMS
         return Pod(
             namespace=metadata["namespace"],
             name=metadata["name"],
@@ -248,12 +232,11 @@ class PodReader:
             node=node,
             gates=gates,
             requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
-            scheduler=(spec.get("schedulerName") or KUBE_SCHEDULER)[:_LONGEST_NAME],
+            scheduler=spec.get("schedulerName") or KUBE_SCHEDULER,
             unschedulable=unschedulable(status) is not None,
-            never_unschedulable=node is None
-            and (any(spec.get(each) for each in _OBJECTS) or too_long(pod, LONG_BYTES)),
-            constraints=_MOUNTING if crowded else self._constraints.read(spec) if asks else _UNCONSTRAINED,
-            claims=() if crowded else claims,
+            never_unschedulable=node is None and any(spec.get(each) for each in _OBJECTS),
+            constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
+            claims=tuple(_claims(pod)) if asks else (),
             priority=spec.get("priority") or 0,
             preempts=spec.get("preemptionPolicy") != "Never",
             anti_affinity=self._anti_affinity.read(metadata["namespace"], spec),
@@ -270,15 +253,12 @@ def _held(pod: JSON, gates: tuple[str, ...]) -> Held | None:
     node_affinity = affinity.get("nodeAffinity")
     unread = too_long(node_affinity)
     version = pod["metadata"].get("resourceVersion") or ""
-    index = next(at for at, gate in enumerate(pod["spec"]["schedulingGates"]) if gate["name"] == names.GATE)
     kept = None if unread else node_affinity
-    return Held(version, gates, kept, has_affinity=bool(affinity), unread=unread, index=index)
+    return Held(version, gates, kept, has_affinity=bool(affinity), unread=unread, index=gates.index(names.GATE))
 
 
 def _gates(spec: JSON) -> tuple[str, ...]:
-    found = tuple(gate["name"] for gate in spec.get("schedulingGates") or ())
-    ours = (names.GATE,) if names.GATE in found[MOST_GATES:] else ()
-    return (*found[:MOST_GATES], *ours)
+    return tuple(gate["name"] for gate in spec.get("schedulingGates") or ())
 
 
 def held(pod: JSON) -> Held | None:
@@ -314,12 +294,7 @@ def _demanding_unknown(pod: Pod) -> Pod:
     return replace(pod, held=held, constraints=_UNREAD, anti_affinity=(UNREAD,))
 
 
-def _claims(pod: JSON) -> tuple[str, ...]:
-    """At most one more than MOST_CLAIMS."""
-    return tuple(islice(_all_claims(pod), MOST_CLAIMS + 1))
-
-
-def _all_claims(pod: JSON) -> Iterator[str]:
+def _claims(pod: JSON) -> Iterator[str]:
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:
             yield volume["persistentVolumeClaim"]["claimName"]

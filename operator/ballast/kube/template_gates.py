@@ -8,8 +8,6 @@ pod template, which Spark in cluster mode writes to a ConfigMap of the driver, s
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,11 +22,6 @@ from ballast.kube.submitted_conf import executor_templates
 
 MOST_NAMED = 20
 """In one sentence."""
-_LONGEST_TEMPLATE = 64 << 10
-_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&][^\s*&]")
-"""An anchor or an alias of YAML."""
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(/)|\r?\n[ \t]*)")
-"""Of YAML, in a quoted text: a character by its code, a slash (some encoders of JSON write it so), or a line break."""
 _FIELD = "k:" + json.dumps({"name": names.GATE}, separators=(",", ":"))
 
 
@@ -98,16 +91,7 @@ def _notes_gate(entry: JSON) -> bool:
 
 
 def _has_gate(template: str) -> bool:
-    """Spark has parsed it: what can't be read here has no gate that Spark would use.
-
-    A namespace's user may have put anything there instead, such as aliases that expand to more than the memory holds.
-    So only a text that names the gate is read, and one that is too long to be a template, or has aliases, counts as
-    one with the gate.
-    """
-    if names.GATE not in _ESCAPE.sub(_unescaped, template):
-        return False
-    if len(template) > _LONGEST_TEMPLATE or _ALIAS.search(template):
-        return True
+    """Spark has parsed it: what can't be read here has no gate that Spark would use."""
     try:
         gates = [gate for pod in yaml_documents(template) for gate in pod["spec"]["schedulingGates"]]
         return any(gate["name"] == names.GATE for gate in gates)
@@ -115,11 +99,3 @@ def _has_gate(template: str) -> bool:
         return True
     except UNREADABLE:
         return False
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    digits = found[1] or found[2] or found[3]
-    if digits is None:
-        return found[4] or ""
-    code = int(digits, 16)
-    return chr(code) if code <= sys.maxunicode else ""

@@ -38,8 +38,6 @@ _WARM_SECONDS = 3600.0
 """After this time an executor has compiled and cached all that it will."""
 _WARMTH_WEIGHT = 0.1
 """All of that weighs as much as a tenth of a gibibyte of state."""
-_MOST_SHAPES = 200
-"""Of executors of one namespace, which are compared with all nodes: a user may have thousands of them."""
 
 
 class Candidates:
@@ -74,8 +72,6 @@ class Candidates:
         """By node, as far as it was asked for."""
         self._takers: dict[tuple[Resources, Constraints, bool], frozenset[str]] = {}
         """By what an executor asks for."""
-        self._shapes: Counter[str] = Counter()
-        """By namespace."""
         self._homes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._live: Counter[tuple[str, str]] = Counter()
         for executor in snapshot.executors:
@@ -85,7 +81,7 @@ class Candidates:
         """The same at another moment, with other amounts spoken for; the same pods are not bound yet."""
         other = copy(self)
         other._reserved, other._now = reserved, now  # noqa: SLF001 -- one of its own kind
-        other._rooms, other._takers, other._shapes = {}, {}, Counter()  # noqa: SLF001
+        other._rooms, other._takers = {}, {}  # noqa: SLF001
         return other
 
     def _count(self, executor: Executor, heading: str | None) -> None:
@@ -197,12 +193,9 @@ class Candidates:
         return self._rooms[node.name]
 
     def takers(self, executor: Executor) -> frozenset[str]:
-        """The nodes that admit it and have room for it; all nodes, if its namespace has too many unlike executors."""
+        """The nodes that admit it and have room for it."""
         shape = (executor.requests, executor.constraints, executor.pinned)
         if shape not in self._takers:
-            if self._shapes[executor.namespace] >= _MOST_SHAPES:
-                return self._anywhere
-            self._shapes[executor.namespace] += 1
             admits = self._admission.mask(self._asking(executor).constraints).tolist()
             able = (node for node, admitted in zip(self._snapshot.nodes, admits, strict=True) if admitted)
             self._takers[shape] = frozenset(node.name for node in able if executor.requests.fits_in(self.room(node)))
@@ -211,10 +204,6 @@ class Candidates:
     @cached_property
     def _admission(self) -> admission.Admission:
         return admission.Admission(self._snapshot.nodes)
-
-    @cached_property
-    def _anywhere(self) -> frozenset[str]:
-        return frozenset(self._nodes)
 
     def _asking(self, mover: Executor) -> Executor:
         """One that runs is replaced from its template; a tie that Ballast made goes with it."""

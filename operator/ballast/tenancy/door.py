@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -62,8 +62,7 @@ class Usage:
         return [namespace for namespace, used in self._used.items() if used > self._limit.each]
 
 
-@dataclass(frozen=True, slots=True)
-class Takes:
+class Takes(NamedTuple):
     """What one object takes. Objects of equal shape take one of SHAPES together."""
 
     amounts: tuple[tuple[Limit, int], ...] = ()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,6 @@ from unittest.mock import patch
 
 import kopf
 import pytest
-from kopf._cogs.clients import api
 
 from ballast.controller import framework as framework_module
 from ballast.controller.framework import _LISTED_AT_ONCE, Framework, Hooks
@@ -97,57 +95,6 @@ async def test_a_change_of_our_kinds_is_heard_and_the_process_winds_up_once_when
     assert (heard.started, heard.ended, framework.restarts) == (1, 1, 0)
 
 
-def test_a_page_of_objects_as_long_as_etcd_takes_is_read_one_by_one() -> None:
-    """Ten of one user, with 1.4 MB of managedFields each, took 340 MiB at each list of kopf's."""
-    fields = ",".join(f'"f:{number}":{{"f:a":{{}}}}' for number in range(50_000))
-    manager = f'{{"manager":"m","fieldsV1":{{{fields}}}}}'
-    items = ",".join(
-        f'{{"metadata":{{"name":"m{number}","managedFields":[{manager}]}},"spec":{{}}}}' for number in range(3)
-    )
-    page = f'{{"kind":"List","metadata":{{"resourceVersion":"2"}},"items":[{items}]}}'
-    tracemalloc.start()
-    found = api.json.loads(page)  # type: ignore[attr-defined]  # of its watches, as ours
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert found == {
-        "kind": "List",
-        "metadata": {"resourceVersion": "2"},
-        "items": [{"metadata": {"name": f"m{number}"}, "spec": {}} for number in range(3)],
-    }
-    assert peak < 2 * len(page)
-
-
-def deep_move(name: str, levels: int) -> str:
-    fields = '{"f:a":' * levels + "{}" + "}" * levels
-    managed = f'[{{"fieldsV1":{fields}}}]'
-    return f'{{"metadata":{{"name":"{name}","uid":"{name}","resourceVersion":"3","managedFields":{managed}}}}}'
-
-
-@pytest.mark.parametrize("levels", [600, 2000])
-async def test_an_object_that_nests_too_deeply_for_python_is_heard_of_like_others(tmp_path: Path, levels: int) -> None:
-    """A user who creates moves may nest their managedFields to any depth, and kopf ended."""
-    listed = f'{{"kind":"List","metadata":{{"resourceVersion":"2"}},"items":[{deep_move("listed", levels)}]}}'
-    changed = [f'{{"type":"ADDED","object":{deep_move("m", levels)}}}']
-
-    def answer(asked: Asked) -> Answer | Watch:
-        if of_moves(asked, watched=False):
-            return Answer(text=listed, headers=JSON_TYPE)
-        if of_moves(asked, watched=True) and changed:
-            return Answer(text=changed.pop(), headers=JSON_TYPE)
-        return script.respond(asked)
-
-    with scripted() as script:
-        script.by = answer
-        heard = Heard()
-        framework = heard.framework(script, tmp_path)
-        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-            tasks.create_task(framework.run())
-            while len(heard.names) < 2:  # noqa: ASYNC110 -- each sets the same event
-                await asyncio.sleep(0.01)
-            heard.stop.set()
-    assert (heard.names, framework.restarts) == (["executormoves/listed", "executormoves/m"], 0)
-
-
 async def test_of_an_object_that_was_heard_of_kopf_keeps_no_more_than_its_identity(tmp_path: Path) -> None:
     """Its views of an object are a cycle, which is found late: a long object that changes often filled the memory."""
     more = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
@@ -176,22 +123,6 @@ async def test_when_kopf_fails_it_is_started_again_inside_the_process(tmp_path: 
     assert "executormoves/m" in heard.names
     assert framework.restarts >= 1
     assert heard.started == framework.restarts + 1
-
-
-@pytest.mark.parametrize("in_watch", [False, True], ids=["a list", "a watch"])
-async def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_watch: bool
-) -> None:
-    """A gateway may answer without an end. Kopf asks again."""
-    monkeypatch.setattr("ballast.controller.framework._LONGEST_ANSWER_BYTES", 1 << 20, raising=False)
-    long = {"metadata": {"name": "long", "uid": "l", "resourceVersion": "2"}, "spec": "x" * (2 << 20)}
-    body = {"type": "ADDED", "object": long} if in_watch else {"kind": "List", "metadata": {}, "items": [long]}
-    sent = [Answer(body=body)]
-    with watched() as script:
-        answer = script.by
-        script.by = lambda asked: sent.pop() if sent and of_moves(asked, watched=in_watch) else answer(asked)
-        heard, framework = await until_heard(script, tmp_path)
-    assert (sent, heard.names[0], framework.restarts) == ([], "executormoves/m", 0)
 
 
 async def test_a_kopf_that_hangs_while_it_ends_is_abandoned_and_started_again(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from ballast.api import BalancingPolicy, SparkTopology
-from ballast.api.labels import LabelSelector, Requirement
-from ballast.api.labels import Operator as Operation
+from ballast.api.labels import LabelSelector
 from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod, check
 from ballast.errors import InvalidField
 
@@ -152,49 +150,6 @@ def test_one_policy_is_told_of_without_the_others() -> None:
     assert [each.subject for each in check(seen, policy="void")] == ["BalancingPolicy void"]
     with pytest.raises(InvalidField, match=r"--policy.*there is empty, void"):
         check(seen, policy="nothing")
-
-
-ALIKE = Requirement.model_construct(key="spark-exec-id", operator=Operation.NOT_IN, values=("x",) * 9)
-
-
-def crowd(namespace: str, pods: int, budgets: int, conditions: int) -> dict[str, tuple[Any, ...]]:
-    """Executors, and budgets that select none of them by their last condition."""
-    none = Requirement.model_construct(key="none", operator=Operation.EXISTS, values=())
-    selector = LabelSelector.model_construct(match_expressions=(ALIKE,) * conditions + (none,))
-    return {
-        "executors": tuple(SparkPod(namespace, f"e-{n}", {"spark-exec-id": str(n)}) for n in range(pods)),
-        "budgets": tuple(Budget(namespace, f"b-{n}", selector, 0) for n in range(budgets)),
-    }
-
-
-def test_budgets_of_very_many_conditions_are_not_tried_on_all_pods_and_hide_no_others() -> None:
-    """Any user may create some: doctor was at work for minutes."""
-    many, blocking = crowd("tenant", pods=500, budgets=200, conditions=2_000), blocked("team")
-    both = {field: (*many[field], *blocking[field]) for field in many}
-    told = [(each.id, each.subject) for each in check(cluster(**both))]
-    assert told == [("BudgetBlocks", "PodDisruptionBudget team/b"), ("CannotInspect", "Namespace tenant")]
-
-
-def blocked(namespace: str) -> dict[str, tuple[Any, ...]]:
-    selector = LabelSelector(match_labels={"spark-exec-id": "1"})
-    return {
-        "executors": (SparkPod(namespace, "e-1", {"spark-exec-id": "1"}),),
-        "budgets": (Budget(namespace, "b", selector, 0),),
-    }
-
-
-def test_as_many_as_an_installation_has_are_tried() -> None:
-    assert ids(**crowd("team", pods=2_000, budgets=100, conditions=1)) == []
-
-
-def test_topologies_with_very_many_selectors_are_not_tried_on_all_drivers() -> None:
-    drivers = tuple(SparkPod("tenant", f"d-{n}", {"spark-exec-id": str(n)}) for n in range(500))
-    expressions = [{"key": "spark-exec-id", "operator": "NotIn", "values": [f"v{n}" for n in range(20)]}] * 7
-    expressions.append({"key": "none", "operator": "Exists"})
-    components = [{"name": f"c{n}", "selector": {"matchExpressions": expressions}} for n in range(100)]
-    spec = {"components": components}
-    every = [SparkTopology.parse({"metadata": {"name": "t", "namespace": "tenant"}, "spec": spec})] * 50
-    assert ids(drivers=drivers, topologies=tuple(every)) == ["CannotInspect"]
 
 
 VOLCANO = SparkPod("jobs", "exec-1", scheduler="volcano")

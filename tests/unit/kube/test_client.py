@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Event, Lock
+from threading import Event
 from typing import Any
 
 import pytest
@@ -313,35 +312,6 @@ def test_a_server_that_never_answers_is_left_after_the_time_that_it_has(tmp_path
                 read(script.client(tmp_path, Limits(attempts=1, read_seconds=0.2)))
         finally:
             ended.set()
-
-
-@pytest.mark.parametrize(("length", "most"), [(200_000, 2), (1_000, 4)])
-def test_long_answers_are_taken_in_two_at_a_time(length: int, most: int, tmp_path: Path) -> None:
-    """Four pods as long as etcd takes, read at once, were hundreds of megabytes."""
-    together, counting, too_many = Barrier(most), Lock(), Event()
-    now: list[str] = []
-    at_once: list[int] = []
-
-    def take_in(*_: object) -> None:
-        with counting:
-            now.append("one")
-            at_once.append(len(now))
-            if len(now) > most:
-                too_many.set()
-        together.wait(timeout=60)
-        too_many.wait(timeout=0.3)
-        with counting:
-            now.pop()
-
-    pod = Answer(body={"metadata": {"name": "p", "uid": "u", "annotations": {"a": "x" * length}}})
-    with scripted() as script:
-        script.by = lambda _: pod
-        client = script.client(tmp_path)
-        client.written = take_in
-        with ThreadPoolExecutor(4) as threads:
-            found = list(threads.map(lambda _: client.patch(POD, "p", [], namespace="ns"), range(4)))
-    assert max(at_once) == most
-    assert [each["metadata"]["uid"] for each in found] == ["u"] * 4
 
 
 def test_names_cannot_leave_their_place_in_the_path(tmp_path: Path) -> None:

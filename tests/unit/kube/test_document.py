@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.kube.document import LONGEST_FIELDS_BYTES, PAGE, decoded, parsed, seconds, without_managers
+from ballast.kube.document import PAGE, decoded, parsed, seconds
 
 DEEP = [900, 1_000, 2_000, 10_000]
 
@@ -54,62 +54,6 @@ def test_bytes_that_are_no_text_hide_no_object(bytes_: bytes, levels: int) -> No
 def test_what_is_no_object_is_refused_however_deep(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         parsed(text)
-
-
-def with_fields(fields: bytes) -> bytes:
-    return (
-        b'{"metadata":{"name":"p","managedFields":[{"manager":"long","fieldsV1":'
-        + fields
-        + b'},{"manager":"short","fieldsV1":{"f:a":{}}}]},"spec":{"a":[1]},"status":null}'
-    )
-
-
-def test_fields_that_are_longer_than_any_of_kubernetes_are_left_out_and_nothing_else() -> None:
-    """A pod with 1.4 MB of them took 34 MiB, and a tenth of a second of each thread at each of its changes."""
-    fields = b"{" + b",".join(b'"f:%d":%s' % (number, nested(80)) for number in range(200)) + b"}"
-    assert len(fields) > LONGEST_FIELDS_BYTES
-    assert parsed(with_fields(fields)) == {
-        "metadata": {
-            "name": "p",
-            "managedFields": [{"manager": "long", "fieldsV1": {}}, {"manager": "short", "fieldsV1": {"f:a": {}}}],
-        },
-        "spec": {"a": [1]},
-        "status": None,
-    }
-
-
-def test_many_managers_have_no_more_fields_than_one() -> None:
-    fields: dict[str, Any] = {f"f:{number}": {} for number in range(4_000)}
-    assert len(json.dumps(fields)) < LONGEST_FIELDS_BYTES
-    managers: list[dict[str, Any]] = [{"manager": f"m{number}", "fieldsV1": fields} for number in range(20)]
-    scheduler = {"manager": "kube-scheduler", "fieldsV1": {"f:status": {"f:nominatedNodeName": {}}}}
-    found = parsed(json.dumps({"metadata": {"managedFields": [*managers, scheduler]}}).encode())
-    kept = [each for each in found["metadata"]["managedFields"] if each["fieldsV1"]]
-    assert kept[-1] == scheduler
-    assert len(json.dumps(kept)) < 2 * LONGEST_FIELDS_BYTES
-
-
-def test_a_long_object_with_short_fields_is_read_as_a_whole() -> None:
-    long = with_fields(b'{"f:b":{}}').replace(b"[1]", b"[" + b"1," * LONGEST_FIELDS_BYTES + b"1]")
-    assert parsed(long) == json.loads(long)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        pytest.param(b'{"items":null,"kind":"List"}', {"items": [], "kind": "List"}, id="a list that is null"),
-        pytest.param(
-            b'{"type":"ADDED","object":{"metadata":{"name":"m","managedFields":[{"fieldsV1":{}}]}}}',
-            {"type": "ADDED", "object": {"metadata": {"name": "m"}}},
-            id="an event",
-        ),
-        pytest.param(
-            b'{"type":"ERROR","object":{"code":410}}', {"type": "ERROR", "object": {"code": 410}}, id="an error"
-        ),
-    ],
-)
-def test_lists_and_events_are_read_without_managers(text: bytes, found: dict[str, Any]) -> None:
-    assert without_managers(text) == found
 
 
 SHALLOW = st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))

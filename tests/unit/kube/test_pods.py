@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from ballast.kube import names
-from ballast.kube.actions import release_patch
-from ballast.kube.pods import MOST_CLAIMS, MOST_GATES, Held, Nomination, Pod, PodReader
+from ballast.kube.pods import Held, Nomination, Pod, PodReader
 from ballast.kube.requested import Requested
-from ballast.model import Levels, Phase, Pin, Placement, Requirement, Resources, Toleration
+from ballast.model import Phase, Requirement, Resources, Toleration
 from tests.unit.kube.builders import (
     CREATED_AT,
     FOREIGN_GATE,
@@ -120,49 +119,12 @@ def test_claims_are_named_directly_or_made_for_the_pod() -> None:
     assert read(executor(volumes=volumes)).claims == ("shuffle-1", "spark-1-exec-1-scratch")
 
 
-@pytest.mark.parametrize(
-    ("bytes_", "node", "never_unschedulable"),
-    [(1_100_000, None, True), (1_000_000, None, False), (1_100_000, "node-1", False)],
-    ids=["so long that kube-scheduler can't write into it", "shorter", "on a node"],
-)
-def test_kube_scheduler_may_never_say_that_no_node_takes_a_long_pod(
-    bytes_: int, node: str | None, *, never_unschedulable: bool
-) -> None:
-    """Its message is as long as the name of a claim that does not exist: Ballast waited for it for good."""
-    found = read(executor(gates=[], node=node, annotations={"note": "x" * bytes_}))
-    assert found.never_unschedulable == never_unschedulable
-
-
 def test_what_a_release_needs_is_kept_of_gated_pods_only() -> None:
     affinity = required({"matchExpressions": [expression("zone", "a")]})
     kept = read(executor(gates=[FOREIGN_GATE, GATE], affinity=affinity)).held
     assert kept is not None
     assert kept == Held("7", (FOREIGN_GATE["name"], GATE["name"]), affinity["nodeAffinity"], has_affinity=True, index=1)
     assert read(executor()).held is None
-
-
-def test_of_thousands_of_gates_few_are_kept_and_ours_wherever_it_stands() -> None:
-    """60 gated pods of one user with 70 000 gates each took 325 MiB of every replica, at each of its starts."""
-    many = [{"name": f"example.com/{number}"} for number in range(50)]
-    found = read(executor(gates=[*many, GATE]))
-    assert found.held is not None
-    assert found.gates == found.held.gates == (*(each["name"] for each in many[:MOST_GATES]), GATE["name"])
-    assert release_patch(found.held, Placement("a/b", "u", None, (), Pin.NONE), Levels(())).operations[-1] == {
-        "op": "remove",
-        "path": "/spec/schedulingGates/50",
-    }
-
-
-@pytest.mark.parametrize(
-    "volume", [{"persistentVolumeClaim": {"claimName": "c"}}, {"ephemeral": {}}], ids=["persistent", "ephemeral"]
-)
-def test_of_a_pod_that_mounts_more_claims_than_a_node_takes_none_is_kept(volume: dict[str, Any]) -> None:
-    """20 pods of one user with 40 000 ephemeral volumes each took 245 MiB of every replica."""
-    volumes = [{"name": f"v{number}", **volume} for number in range(MOST_CLAIMS + 1)]
-    usual, crowded = read(executor(volumes=volumes[1:])), read(executor(volumes=volumes))
-    assert (len(usual.claims), usual.constraints.unread) == (MOST_CLAIMS, "")
-    assert (crowded.claims, crowded.constraints.selects({}, "n")) == ((), False)
-    assert f"more than {MOST_CLAIMS} claims" in crowded.constraints.unread
 
 
 def test_of_a_gated_pods_affinity_only_what_a_release_writes_into_is_kept() -> None:

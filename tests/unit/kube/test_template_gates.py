@@ -68,24 +68,11 @@ HELD = executor(1, gates=[GATE], managed_fields=[BY_TEMPLATE])
         pytest.param([with_template()], holding("spec: {}"), TemplateGates(), id="no gates in the template"),
         pytest.param([with_template()], holding("spec: ["), TemplateGates(), id="no YAML"),
         pytest.param([with_template()], holding("[1]"), TemplateGates(), id="no pod"),
-        pytest.param([with_template()], holding("[" * 5000), TemplateGates(), id="a bomb that names no gate"),
         pytest.param(
             [with_template()],
             holding(f"{GATED}\nx: {'[' * 5000}"),
             TemplateGates(("analytics/spark-1",)),
             id="nested too deeply",
-        ),
-        pytest.param(
-            [with_template()],
-            holding(f"a: &a {{x: 1}}\nb: {{<<: *a}}\n{GATED.replace('ballast.dev', 'other.dev')} # {NAME}"),
-            TemplateGates(("analytics/spark-1",)),
-            id="with aliases, which may expand to anything",
-        ),
-        pytest.param(
-            [with_template()],
-            holding(f"# {NAME} {'x' * (1 << 16)}\nspec: {{}}"),
-            TemplateGates(("analytics/spark-1",)),
-            id="longer than any template",
         ),
         pytest.param(
             [with_template()], holding(f"# {NAME}\nspec: !!timestamp x"), TemplateGates(), id="a value of no type"

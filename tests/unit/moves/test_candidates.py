@@ -243,16 +243,6 @@ def test_takers_admit_it_and_have_room_for_it_by_what_is_spoken_for() -> None:
     assert candidates(mover=chosen).takers(chosen) == {"zone-2"}
 
 
-def test_of_very_many_unlike_executors_of_one_namespace_any_node_may_be_a_taker() -> None:
-    """Each of them would be compared with all nodes."""
-    many = [an_executor(f"e-{n}", node="hot", requests=Resources(9.0, GIB + n)) for n in range(250)]
-    other = an_executor("o", namespace="other", node="hot", requests=Resources(9.0, GIB))
-    found = candidates(*many, other)
-    takers = [len(found.takers(executor)) for executor in many]
-    assert takers == [0] * 200 + [len(NODES)] * 50
-    assert found.takers(other) == frozenset()
-
-
 def test_each_node_is_not_asked_about_each_executor_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """One user's executors may each name thousands of nodes in their affinity."""
     asked: list[str] = []
