@@ -1,17 +1,11 @@
-"""What the operator serves over HTTP: /healthz and /readyz for the kubelet, /metrics for Prometheus.
-
-A client that reaches a port may open any number of connections and leave them open. Each takes memory, so there is a
-bound on their number, and one on how long a connection may take to send a request.
-"""
+"""What the operator serves over HTTP: /healthz and /readyz for the kubelet, /metrics for Prometheus."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -28,9 +22,6 @@ _GRACE_SECONDS = 1.0
 """For an answer that is under way when the server stops."""
 _REQUEST_SECONDS = 10.0
 """From a connection's beginning to the end of its request."""
-_MOST_PROBES = 200
-_MOST_SCRAPES = 20
-"""An answer to a client that does not read it is kept, and has megabytes where there are thousands of executors."""
 _METRICS_SECONDS = 1.0
 """For so long the same metrics are served: writing them takes as much CPU as a pass."""
 
@@ -38,16 +29,14 @@ Page = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class PageServer:
-    """Serves `pages` by path, on at most so many connections. Start and stop it in one event loop."""
+    """Serves `pages` by path. Start and stop it in one event loop."""
 
-    def __init__(self, pages: Mapping[str, Page], *, host: str, port: int, most_connections: int) -> None:
-        self._pages, self._host, self._port, self._most = pages, host, port, most_connections
+    def __init__(self, pages: Mapping[str, Page], *, host: str, port: int) -> None:
+        self._pages, self._host, self._port = pages, host, port
         self._runner: web.AppRunner | None = None
-        self._listening: asyncio.Server | None = None
 
     async def start(self) -> None:
         app = web.Application()
-        app.on_response_prepare.append(_last_of_its_connection)
         for path, page in self._pages.items():
             app.router.add_get(path, _logged(page))
         self._runner = web.AppRunner(
@@ -58,33 +47,11 @@ class PageServer:
             keepalive_timeout=_REQUEST_SECONDS,
         )
         await self._runner.setup()
-        self._listening = await asyncio.get_running_loop().create_server(self._connected, self._host, self._port)
+        await web.TCPSite(self._runner, self._host, self._port).start()
 
     async def stop(self) -> None:
-        if self._listening is not None:
-            self._listening.close()
         if self._runner is not None:
-            if self._runner.server is not None:
-                await self._runner.server.shutdown(_GRACE_SECONDS)
             await self._runner.cleanup()
-
-    def _connected(self) -> asyncio.Protocol:
-        """A protocol for one more connection. At the bound, the oldest of the peer that has most is closed for it."""
-        server = self._runner.server if self._runner is not None else None
-        if server is None:
-            raise ConnectionAbortedError("the server stops")
-        there = [each for each in server.connections if each.transport is not None]
-        if len(there) >= self._most:
-            number = Counter(map(_peer, there))
-            max(there, key=lambda each: number[_peer(each)]).force_close()
-        return server()
-
-
-async def _last_of_its_connection(request: web.Request, response: web.StreamResponse) -> None:
-    """A connection takes one request: thousands in one packet would be answered next to the passes, at their cost."""
-    del request
-    response.headers["Connection"] = "close"
-    response.force_close()
 
 
 def _logged(page: Page) -> Page:
@@ -96,11 +63,6 @@ def _logged(page: Page) -> Page:
             raise
 
     return answer
-
-
-def _peer(connection: Any) -> str:
-    address = connection.transport.get_extra_info("peername")
-    return address[0] if isinstance(address, tuple) else ""
 
 
 def health_server(pulse: Pulse, *, host: str, port: int) -> PageServer:
@@ -115,7 +77,7 @@ def health_server(pulse: Pulse, *, host: str, port: int) -> PageServer:
         return _answer(holds=pulse.ready, why=pulse.explain("no reconcile has finished yet"))
 
     pages: Mapping[str, Page] = {"/healthz": healthz, "/readyz": readyz}
-    return PageServer(pages, host=host, port=port, most_connections=_MOST_PROBES)
+    return PageServer(pages, host=host, port=port)
 
 
 def _answer(*, holds: bool, why: str) -> web.Response:
@@ -125,7 +87,7 @@ def _answer(*, holds: bool, why: str) -> web.Response:
 def metrics_server(registry: CollectorRegistry, *, host: str, port: int) -> PageServer:
     """Serves the registry's metrics in the format that the client prefers."""
     pages: Mapping[str, Page] = {"/metrics": _Metrics(registry).page}
-    return PageServer(pages, host=host, port=port, most_connections=_MOST_SCRAPES)
+    return PageServer(pages, host=host, port=port)
 
 
 @dataclass(slots=True)

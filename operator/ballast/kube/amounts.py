@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from ballast.api.quantity import Quantity
@@ -12,8 +13,8 @@ from ballast.kube.shared_values import SharedValues
 from ballast.model import Resources
 
 _Amounts = dict[str, float]
-_MOST_QUANTITIES = 50_000
-_LONGEST_QUANTITY = 32
+_QUANTITIES = 50_000
+"""Texts whose amount is remembered."""
 _COUNTABLE = 2.0**63
 _COUNTABLE_CORES = _COUNTABLE / 1000
 """kube-scheduler and kubelets count in 64 bits, CPU in thousandths, and take what is not less for nothing."""
@@ -26,22 +27,14 @@ class AmountReader:
     """
 
     def __init__(self) -> None:
-        self._quantities: dict[str, float] = {}
+        self._parsed = lru_cache(_QUANTITIES)(lambda text: float(Quantity.parse(text)))
         self._requests: SharedValues[Resources] = SharedValues()
 
     def amounts(self, written: ReadOnlyJSON | None) -> _Amounts:
         return {name: self.quantity(value) for name, value in (written or {}).items()}
 
     def quantity(self, written: Any) -> float:
-        text = str(written)
-        known = self._quantities.get(text)
-        if known is None:
-            known = float(Quantity.parse(text))
-            if len(text) <= _LONGEST_QUANTITY:
-                if len(self._quantities) >= _MOST_QUANTITIES:
-                    self._quantities.clear()
-                self._quantities[text] = known
-        return known
+        return self._parsed(str(written))
 
     def allocatable(self, node: JSON) -> Resources:
         amounts = self.amounts((node.get("status") or {}).get("allocatable"))

@@ -122,39 +122,6 @@ async def _get(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
         return response.status, await response.text()
 
 
-async def test_connections_beyond_the_bound_close_the_oldest_of_the_peer_that_has_most(
-    time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "_MOST_PROBES", 5)
-    begun = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
-    async with serving(health(Pulse(time))) as port:
-        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
-        other[1].write(begun)
-        many = []
-        for _ in range(8):
-            many.append(await asyncio.open_connection("127.0.0.1", port))
-            many[-1][1].write(begun)
-            await asyncio.sleep(0.01)
-        for reader, _ in many[:4]:
-            assert await reader.read() == b""
-        for reader, writer in (other, *many[4:]):
-            writer.write(b"\r\n")
-            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
-        for _, writer in (other, *many):
-            writer.close()
-
-
-@pytest.mark.parametrize("path", [b"/healthz", b"/unknown"])
-async def test_of_requests_that_are_sent_at_once_the_first_is_answered(time: Time, path: bytes) -> None:
-    """A pass shares a core with them, and gated executors wait for it."""
-    async with serving(health(Pulse(time))) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write((b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n") * 50)
-        answers = await asyncio.wait_for(reader.read(), 5)
-        assert (answers.count(b"HTTP/1.1 "), b"Connection: close" in answers) == (1, True)
-        writer.close()
-
-
 @pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\n"], ids=["nothing", "half a request"])
 async def test_a_connection_that_sends_no_request_is_closed(
     time: Time, monkeypatch: pytest.MonkeyPatch, begun: bytes
@@ -215,7 +182,7 @@ async def test_a_page_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> 
     async def fail(request: web.Request) -> web.Response:
         raise RuntimeError("no page")
 
-    made = lambda port: PageServer({"/x": fail}, host="127.0.0.1", port=port, most_connections=1)  # noqa: E731
+    made = lambda port: PageServer({"/x": fail}, host="127.0.0.1", port=port)  # noqa: E731
     async with serving(made) as port, aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}") as session:
         assert (await _get(session, "/x"))[0] == 500
     assert "/x can't be served" in caplog.text
