@@ -97,7 +97,7 @@ class _Targets:
 
     count: int
 
-    def read(self) -> Reading:
+    def read(self, at_seconds: float) -> Reading:  # noqa: ARG002 -- nothing changes
         return Reading([Target(number, Place(f"node-{number}")) for number in range(self.count)])
 
 
@@ -114,7 +114,7 @@ def ours() -> float:
 
 
 def plain_python() -> float:
-    places = [target.place for target in _Targets(PARTITIONS).read().targets]
+    places = [target.place for target in _Targets(PARTITIONS).read(0.0).targets]
     shuffle = Shuffle(Place("here"), range(PARTITIONS), places, random=np.random.default_rng())
 
     def once() -> None:

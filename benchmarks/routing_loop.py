@@ -10,8 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
-from benchmarks.report import Aim, Baseline, Result, machine, write
-from benchmarks.routed.loop import OURS, ROUND_ROBIN, RULES, STORM, Case, Outcome, View, run
+import numpy as np
+
+from ballast.cli.picture.exhibits import write_pngs
+from benchmarks.report import FOLDER, Aim, Baseline, Result, machine, write
+from benchmarks.routed.curve import picture
+from benchmarks.routed.loop import OURS, ROUND_ROBIN, RULES, STORM, ZONES, Case, Outcome, View, run, split
 
 BUSY = (0.5, 0.8, 0.9, 0.95, 0.98)
 EQUAL, UNLIKE, APART = (1.0,), (1.0, 0.95, 1.05), (1.0, 0.6, 1.4)
@@ -23,7 +27,10 @@ VIEWS: tuple[tuple[View, float], ...] = (
     ("late", 30.0),
     ("batches", 30.0),
 )
-OF_ROUND_ROBIN, OF_STORMS_SHARE, NEAR_UP_TO = 1.2, 0.9, 0.8
+NOWHERE, EACH, ONE, SKEWED = "", "abc", "a", "aaaaaaabbc"
+SENDERS = {NOWHERE: "no zones", EACH: "senders in each zone", ONE: "senders in one zone", SKEWED: "senders 7:2:1"}
+OF_ROUND_ROBIN, OF_THE_MOST, NEAR_UP_TO = 1.2, 0.9, 0.8
+SEEDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,50 +41,72 @@ class Compared:
     def ratio(self, rule: str) -> float:
         return self.outcomes[rule].backlog / self.outcomes[ROUND_ROBIN].backlog
 
+    @property
+    def is_told(self) -> bool:
+        return self.case.told is None
+
+    @property
+    def words(self) -> str:
+        told = "" if self.is_told else ", not told of each other"
+        return f"{SENDERS[self.case.senders]}{told}, {self.case.targets} targets, {SPEEDS[self.case.speeds]}"
+
 
 def cases() -> Iterator[Case]:
-    for speeds in SPEEDS:
-        for view, age in VIEWS:
-            for busy in BUSY:
-                for targets in (2, 16, *([64] if busy == BUSY[-1] else [])):
-                    yield Case(targets, busy, age, view, speeds=speeds)
-                yield Case(12, busy, age, view, speeds=speeds, senders="abc")
-
-
-def lopsided() -> Iterator[Case]:
-    """All senders in one of three zones: some records must go farther from half of the capacity on."""
     for view, age in VIEWS:
         for busy in BUSY:
-            yield Case(6, busy, age, view, senders="a")
+            for speeds in SPEEDS:
+                for targets in (2, 16, *([64] if busy == BUSY[-1] else [])):
+                    yield Case(targets, busy, age, view, speeds=speeds)
+            for senders in (EACH, ONE, SKEWED):
+                for speeds in (EQUAL, APART):
+                    yield Case(6, busy, age, view, speeds=speeds, senders=senders)
+                yield Case(6 if senders == SKEWED else 12, busy, age, view, senders=senders, seed=1)
+            for speeds in (EQUAL, APART):
+                yield Case(6, busy, age, view, speeds=speeds, senders=ONE, told="")
 
 
 def compared(case: Case) -> Compared:
     return Compared(case, {name: run(case, make) for name, make in RULES.items()})
 
 
-def results(found: Sequence[Compared]) -> list[Result]:
+def most_near(senders: str) -> float:
+    """The share that can stay in the own zone if no partition gets more than with round robin."""
+    return sum(min(senders.count(zone) / len(senders), 1 / len(ZONES)) for zone in ZONES)
+
+
+def most_near_in_time(busy: float) -> float:
+    """What senders in one zone could keep there at `OF_ROUND_ROBIN`, if they knew each reader and all to come."""
+    case = Case(6, busy, 0.0, senders=ONE)
+    bound = OF_ROUND_ROBIN * run(case, RULES[ROUND_ROBIN]).backlog
+    shares = np.arange(0.33, 0.72, 0.01).tolist()
+    return max([near for near in shares if run(case, split(near)).backlog <= bound], default=0.0)
+
+
+def _at(found: Sequence[Compared], view: View, age: float, busy: float) -> list[Compared]:
+    return [each for each in found if (each.case.view, each.case.age_seconds, each.case.busy) == (view, age, busy)]
+
+
+def results(found: Sequence[Compared]) -> Iterator[Result]:
     """The worst of each age and of the cases that differ in it alone."""
-    table = []
     for view, age in VIEWS:
         for busy in BUSY:
-            mine = [
-                each for each in found if (each.case.view, each.case.age_seconds, each.case.busy) == (view, age, busy)
-            ]
+            mine = _at(found, view, age, busy)
             worst = max(mine, key=lambda each: each.ratio(OURS))
-            name = f"{busy:.0%} busy, {_age(worst.case)}; {worst.case.targets} targets, {SPEEDS[worst.case.speeds]}"
-            table.append(_backlog(name, worst, Aim(OF_ROUND_ROBIN, of_ratio=True)))
-            zoned = [each for each in mine if each.case.senders and busy <= NEAR_UP_TO]
-            for each in zoned:
-                near, storms = each.outcomes[OURS].near, Baseline("Storm", each.outcomes[STORM].near)
-                case = f"{busy:.0%} busy, {_age(each.case)}, {SPEEDS[each.case.speeds]}"
-                aim = Aim(OF_STORMS_SHARE, at_least=True, of_ratio=True)
-                table.append(Result(case, "share in the own zone", near, "", storms, aim))
-    return table
+            name = f"{busy:.0%} busy, {_age(worst.case)}; {worst.words}"
+            backlogs = [worst.outcomes[rule].backlog for rule in (OURS, ROUND_ROBIN)]
+            aim = Aim(OF_ROUND_ROBIN, of_ratio=True)
+            yield Result(name, "backlog", backlogs[0], "records", Baseline("round robin", backlogs[1]), aim)
+            if busy <= NEAR_UP_TO:
+                yield from _near(mine, f"{busy:.0%} busy, {_age(worst.case)}")
 
 
-def _backlog(name: str, each: Compared, aim: Aim | None) -> Result:
-    outcome, baseline = each.outcomes[OURS], each.outcomes[ROUND_ROBIN]
-    return Result(name, "backlog", outcome.backlog, "records", Baseline("round robin", baseline.backlog), aim)
+def _near(mine: Sequence[Compared], when: str) -> Iterator[Result]:
+    aim = Aim(OF_THE_MOST, at_least=True, of_ratio=True)
+    for senders in (EACH, ONE, SKEWED):
+        zoned = [each for each in mine if each.case.senders == senders and each.is_told]
+        least = min(zoned, key=lambda each: each.outcomes[OURS].near)
+        most = Baseline("the most at an even load", most_near(senders))
+        yield Result(f"{when}; {least.words}", "share in the own zone", least.outcomes[OURS].near, "", most, aim)
 
 
 def _age(case: Case) -> str:
@@ -93,22 +122,37 @@ def curve(found: Sequence[Compared]) -> str:
     for view, age in VIEWS:
         cells = []
         for busy in BUSY:
-            mine = [
-                each for each in found if (each.case.view, each.case.age_seconds, each.case.busy) == (view, age, busy)
-            ]
+            mine = _at(found, view, age, busy)
             cells.append(" / ".join(f"{max(each.ratio(rule) for each in mine):.2f}" for rule in (OURS, STORM)))
         rows.append(f"| {_age(replace(mine[0].case))} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
 
+def localities(found: Sequence[Compared]) -> str:
+    """The table of what stays near: the least share of each rule, by where senders are and how busy readers are."""
+    rows = ["| Senders | at most, evenly | 50% busy | 80% busy |", "|---|---|---|---|"]
+    for senders in (EACH, SKEWED, ONE):
+        cells = [f"{SENDERS[senders]}", f"{most_near(senders):.2f}"]
+        for busy in BUSY[:2]:
+            mine = [e for e in found if e.case.senders == senders and e.is_told and e.case.busy == busy]
+            cells.append(" / ".join(f"{min(each.outcomes[rule].near for each in mine):.2f}" for rule in (OURS, STORM)))
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def worst_by_load(found: Sequence[Compared], rule: str) -> list[float]:
+    return [max(each.ratio(rule) for each in found if each.case.busy == busy) for busy in BUSY]
+
+
 if __name__ == "__main__":
     at_start = machine()
     with get_context("fork").Pool() as pool:
-        even, uneven = pool.map(compared, cases(), chunksize=1), pool.map(compared, lopsided(), chunksize=1)
-    print("Mean backlog as a multiple of round robin's, ours / Storm's, the worst of each:\n" + curve(even))
-    print("All senders in one of three zones:\n" + curve(uneven))
-    beyond = [
-        _backlog(f"all senders in one zone, {each.case.busy:.0%} busy, {_age(each.case)}", each, None)
-        for each in uneven
-    ]
-    write("routing-loop", [*results(even), *beyond], before=at_start)
+        found = pool.map(compared, cases(), chunksize=1)
+        feasible = pool.map(most_near_in_time, BUSY)
+    print("Mean backlog as a multiple of round robin's, ours / Storm's, the worst of each:\n" + curve(found))
+    print("Least share in the own zone, ours / Storm's:\n" + localities(found))
+    most = ", ".join(f"{share:.2f} at {busy:.0%}" for busy, share in zip(BUSY, feasible, strict=True))
+    print(f"Senders in one zone could keep there, at {OF_ROUND_ROBIN} × round robin's backlog: {most}")
+    lines = {"Ballast": worst_by_load(found, OURS), "Storm's rule": worst_by_load(found, STORM)}
+    write("routing-loop", [*results(found)], before=at_start)
+    print(*write_pngs([picture(BUSY, lines, bound=OF_ROUND_ROBIN)], FOLDER))

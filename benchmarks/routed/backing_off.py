@@ -33,7 +33,8 @@ from tests.testbed.waiting import wait_until
 
 TOPIC, GROUP = "watched", "readers"
 RECORDS_PER_SECOND = 2000
-LAG_AT_FULL = 3000
+HANDLED_PER_SECOND = 4.0 * RECORDS_PER_SECOND
+"""Readers of one partition could handle all that is sent, so all of it may stay near."""
 STOPPED_AT, RESUMED_AT, ENDED_AT = 15.0, 45.0, 75.0
 _LEAD_SECONDS = 10.0
 """What piled up before the first batch goes through."""
@@ -54,8 +55,12 @@ def main(chosen: Settings) -> None:
     spark = session(chosen)
     rate = {"rowsPerSecond": str(RECORDS_PER_SECOND), "numPartitions": str(EXECUTORS)}
     records = spark.readStream.format("rate").options(**rate).load().select(f.col("value").cast("string"))
-    topic = KafkaTopic(chosen.bootstrap, TOPIC, group=GROUP, lag_at_full=LAG_AT_FULL)
-    writer = with_partition(records, topic).writeStream.format("kafka").option("topic", TOPIC)
+    topic = KafkaTopic(chosen.bootstrap, TOPIC, group=GROUP, handled_per_second=HANDLED_PER_SECOND)
+    writer = (
+        with_partition(records, topic, senders={chosen.zone: EXECUTORS})
+        .writeStream.format("kafka")
+        .option("topic", TOPIC)
+    )
     with tempfile.TemporaryDirectory() as folder:
         writer = writer.option("kafka.bootstrap.servers", chosen.bootstrap).option("checkpointLocation", folder)
         writer.trigger(processingTime="1 second").start().awaitTermination()
@@ -70,13 +75,13 @@ def watched(at: Links, workers: Collection[str], folder: Path) -> list[Moment]:
         near = {
             t.id for t in KafkaTopic(at.brokers.bootstrap, TOPIC).read().targets if t.place and t.place.zone == zone
         }
-        with at.spark(tuple(workers), folder) as master, _job(at, master):
+        with at.spark(tuple(workers), folder) as master, _job(at, master, zone):
             wait_until(lambda: sum(_ends(admin).values()) > 0, what="records in the topic", timeout_seconds=180)
             return list(_followed(admin, near, time.monotonic))
 
 
 @contextmanager
-def _job(at: Links, master: str) -> Iterator[None]:
+def _job(at: Links, master: str, zone: str) -> Iterator[None]:
     settings = Settings(
         master=master,
         address=at.network.control_address,
@@ -86,6 +91,7 @@ def _job(at: Links, master: str) -> Iterator[None]:
         executors=EXECUTORS,
         ways=(),
         rounds=0,
+        zone=zone,
     )
     command = [sys.executable, "-m", "benchmarks.routed.backing_off", json.dumps(asdict(settings))]
     job = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": PATHS})

@@ -40,6 +40,8 @@ class Settings:
     ways: tuple[tuple[bool, bool], ...]
     """Of each run of a round: whether `client.rack` is set, and whether partitions are chosen."""
     rounds: int
+    zone: str = ""
+    """That of all executors, if they are in one."""
     fill: bool = False
     """Write the topic that is read from, and nothing else."""
 

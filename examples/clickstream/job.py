@@ -32,7 +32,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--source", default="clicks")
     parser.add_argument("--sink", default="visits")
     parser.add_argument("--reader", default="dashboard", help="the consumer group that reads the sink")
-    parser.add_argument("--lag-at-full", type=int, default=1000)
+    parser.add_argument("--handled-per-second", type=float, default=1000.0, help="by the reader of one partition")
     parser.add_argument("--folder", type=Path, required=True, help="holds checkpoint, ledger and progress")
     parser.add_argument("--trigger", default="2 seconds")
     parser.add_argument("--plain", action="store_true", help="read and write anywhere")
@@ -57,7 +57,8 @@ def start(spark: SparkSession, audit: Audit, chosen: argparse.Namespace) -> Stre
     clicks = audit.stage(clicks, "read", id="click_id")
     visits = clicks.groupBy("user").applyInPandasWithState(numbered, NUMBERED, "clicks long", "append", "NoTimeout")
     visits = audit.stage(visits, "numbered", id="click_id")
-    topic = KafkaTopic(chosen.bootstrap, chosen.sink, group=chosen.reader, lag_at_full=chosen.lag_at_full)
+    handled = chosen.handled_per_second
+    topic = KafkaTopic(chosen.bootstrap, chosen.sink, group=chosen.reader, handled_per_second=handled)
 
     def write(batch: DataFrame, number: int) -> None:
         records = batch.withColumn("batch", f.lit(number)).select(f.to_json(f.struct("*")).alias("value"))

@@ -1,13 +1,16 @@
-"""What holds of the shuffle grouping whatever the targets, their places and their loads."""
+"""What holds of routing and of the shuffle grouping whatever the targets, their places and their loads."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
+from ballast.grouping.fair import fair
 from ballast.grouping.place import Place, reach
 from ballast.model.location import Scope
 from tests.reference.storm.shuffle import Loads, Shuffle
@@ -97,3 +100,25 @@ def test_the_same_randomness_gives_the_same_ring(
         refresh(one, loads)
         refresh(other, loads)
     assert (one.route.ring == other.route.ring).all()
+
+
+zone_names = st.sampled_from(["a", "b", "c", ""])
+counts = st.dictionaries(zone_names, st.floats(0.1, 10), min_size=1)
+rooms = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d", None]), st.floats(0.05, 1)), min_size=1, max_size=8)
+
+
+@given(counts, rooms)
+def test_as_much_stays_in_its_zone_as_any_even_load_allows(
+    senders: dict[str, float], targets: list[tuple[str | None, float]]
+) -> None:
+    """Against a linear program: from each zone to each target, with the least that leaves the zone."""
+    zones, room = [zone for zone, _ in targets], np.array([each for _, each in targets])
+    room /= room.sum()
+    supply = np.array(list(senders.values())) / sum(senders.values())
+    rows = np.array([fair(own, senders, zones, room) for own in senders])
+    away = np.array([[own != zone for zone in zones] for own in senders], dtype=float)
+    sums = np.vstack([np.kron(np.eye(supply.size), np.ones(room.size)), np.tile(np.eye(room.size), supply.size)])
+    best = linprog(away.ravel(), A_eq=sums, b_eq=np.concatenate([supply, room]))
+    assert rows.min() >= 0.0
+    assert (supply @ rows).tolist() == pytest.approx(room.tolist())
+    assert float((supply[:, None] * rows * away).sum()) == pytest.approx(best.fun, abs=1e-6)

@@ -34,7 +34,7 @@ def main(bootstrap: str, jars: Path) -> None:
         keyed = records.select(
             f.when(f.col("id") % 10 == 0, f.lit("one key")).alias("key"), f.col("id").cast("string").alias("value")
         )
-        topic = KafkaTopic(bootstrap, "out", group="readers", lag_at_full=1_000_000)
+        topic = KafkaTopic(bootstrap, "out")
         writer = (
             with_partition(keyed, topic).writeStream.format("kafka").option("checkpointLocation", f"{folder}/state")
         )

@@ -21,8 +21,10 @@ from pyspark.sql import SparkSession
 from ballast.spark.routing import KafkaTopic, PrometheusLoad, ServiceEndpoints
 from ballast.spark.routing.chooser import RoutingError
 from ballast.spark.routing.kafka import client_of
+from benchmarks.routed import kafka_loop
+from benchmarks.routed.loop import OURS, ROUND_ROBIN
 from examples.clickstream import topics
-from tests.spark import calling_job, routed_job
+from tests.spark import calling_job, counted_job, routed_job
 from tests.spark.filled_prometheus import FilledPrometheus
 from tests.spark.session import PATHS
 from tests.testbed.kafka import Kafka, jars, kafka
@@ -80,6 +82,19 @@ def test_a_topic_that_is_not_there_is_named(brokers: Kafka) -> None:
         KafkaTopic(brokers.bootstrap, "none").read()
 
 
+def test_no_more_waits_in_kafka_than_with_round_robin_though_the_group_commits_every_five_seconds(
+    brokers: Kafka,
+) -> None:
+    """`python -m benchmarks routing-kafka` has other loads and senders, and Storm's rule."""
+    case = kafka_loop.Case("aab", 0.9, 5.0, 40.0)
+    ours, turns = (
+        kafka_loop.run(brokers.bootstrap, case, rule, name=f"loop-{rule[0]}") for rule in (OURS, ROUND_ROBIN)
+    )
+    assert ours.backlog <= 1.2 * turns.backlog
+    # Half of the partitions are in zone a, and a third of the senders in zone b.
+    assert ours.near == pytest.approx(1 / 2 + 1 / 3, abs=0.02)
+
+
 def test_a_job_writes_to_its_own_zone_keeps_keys_and_reads_from_its_own_zone(brokers: Kafka) -> None:
     before = KafkaTopic(brokers.bootstrap, "out").read().targets
     near = {target.id for target in before if target.place and target.place.zone == "b"}
@@ -99,9 +114,20 @@ def test_a_job_writes_to_its_own_zone_keeps_keys_and_reads_from_its_own_zone(bro
     assert in_zone in (records - keyed, records)
     assert sorted(set(written.values()) - {written[part] for part in near}) in ([0], [0, keyed])
     assert all(written[part] for part in near)
-    after = KafkaTopic(brokers.bootstrap, "out", group="readers", lag_at_full=records).read().targets
-    assert {target.id: target.load for target in after} == {part: count / records for part, count in written.items()}
     assert "client.rack = b\n" in job.stderr
+
+
+@pytest.mark.soak
+def test_executors_are_told_by_spark_4_3_s_ui_how_many_cores_each_zone_has() -> None:
+    job = subprocess.run(
+        [sys.executable, "-m", "tests.spark.counted_job"],
+        env={**os.environ, "PYTHONPATH": PATHS},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert job.returncode == 0, job.stderr[-3000:]
+    assert f"told {{'b': {float(counted_job.EXECUTORS * counted_job.CORES)}}}" in job.stdout
 
 
 @pytest.mark.soak

@@ -1,7 +1,8 @@
 """How far the readers of partitions are behind, from offsets that they commit only now and then.
 
 The lag of a partition grows between two commits of a reader that keeps up. The least lag since the commit before is
-what really waits; how long commits take, and what even the best partition shows, is the age of the measurement.
+what really waits; how long commits take is the age of the measurement. What even the best partition shows can't be
+told from commits that are seen late, and could not be helped: a reader is behind if it is more so than the best one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ballast.grouping.shares import MEAN_SECONDS, Measured
+from ballast.grouping.shares import MEAN_SECONDS, Flow, Measured
 
 WINDOW_SECONDS = 120.0
 RESOLUTION_SECONDS = 1.0
@@ -21,6 +22,8 @@ BEHIND_SECONDS = 3.0
 BUSIEST = 0.95
 """How much of what its reader can handle a partition is sent, since no queue is short just below that."""
 DRAIN_SECONDS = 60.0
+EASILY = 0.5
+"""How busy the readers of near partitions may be if less than an even share would keep them so."""
 _SPEED_UP_PER_SECOND = 0.01 / 60.0
 """How fast a learned speed is forgotten: a reader may have become faster since."""
 _SHORTEST_SPEED_SECONDS = 10.0
@@ -85,29 +88,34 @@ class LagHistory:
     """What the reader of a partition can handle a second, where it has been behind."""
     _behind_since: dict[int, float] = field(default_factory=dict)
 
-    def add(self, now: Offsets, *, lag_at_full: int) -> Measured:
-        """What is known with this reading. `lag_at_full` records are a full load."""
+    def add(self, now: Offsets, *, handled_per_second: float = 0.0) -> Measured:
+        """What is known with this reading. `handled_per_second` records of a partition a reader handles, if known."""
         since_last = now.at_seconds - self._read[-1].at_seconds if self._read else 0.0
         self._remember(now)
-        rates = self._rates(now)
-        rate = sum(rates.values()) / len(rates) if rates else 0.0
+        rates = self._rates(MEAN_SECONDS)
+        all_rates = sum(rates.values())
         gap = max((gap for each in self._commits.values() for _, gap in each.gaps), default=math.inf)
         window = [each for each in self._read if now.at_seconds - each.at_seconds <= gap + since_last]
-        waiting = {part: _least(window, part) - round(rate * RESOLUTION_SECONDS) for part in now.committed}
-        waiting = {part: max(records, 0) for part, records in waiting.items()}
+        waiting = _more_than_the_best({part: _least(window, part) for part in now.committed}, rates)
+        rate = all_rates / len(rates) if rates else 0.0
         self._learn(now.at_seconds, waiting, rate, gap, since_last)
-        oldest = now.at_seconds - window[0].at_seconds
-        least = min(waiting.values(), default=0) / rate if rate else 0.0
-        return Measured(
-            {part: min(records / lag_at_full, 1.0) for part, records in waiting.items()},
-            age_seconds=oldest + min(least, WINDOW_SECONDS),
-            fill_seconds=lag_at_full / rate if rate else 0.0,
-            limits={
-                part: max(BUSIEST * speed - waiting[part] / DRAIN_SECONDS, 0.0) / rates[part]
+        age = now.at_seconds - window[0].at_seconds
+        # What comes in batches would look like more than readers handle just after one.
+        lasting = min(all_rates, sum(self._rates(WINDOW_SECONDS).values()))
+        drain = max(DRAIN_SECONDS, 2.0 * age)
+        flow = Flow(
+            got={part: each / all_rates for part, each in rates.items()} if all_rates else {},
+            can={
+                part: max(BUSIEST * speed - waiting[part] / drain, 0.0) / lasting
                 for part, speed in self._speeds.items()
-                if part in waiting and rates.get(part)
+                if part in waiting and lasting
             },
+            easily=EASILY * handled_per_second / lasting
+            if lasting
+            else float(handled_per_second > 0.0 and bool(rates)),
+            messages=all_rates * MEAN_SECONDS,
         )
+        return Measured(age_seconds=age, flow=flow)
 
     def _remember(self, now: Offsets) -> None:
         self._read.append(now)
@@ -119,17 +127,18 @@ class LagHistory:
             commits.add(now.at_seconds, offset, idle=now.lag(part) == 0)
             commits.forget(before)
 
-    def _rates(self, now: Offsets) -> dict[int, float]:
-        """Records that come in a second."""
-        first = next(each for each in self._read if now.at_seconds - each.at_seconds <= MEAN_SECONDS or each is now)
+    def _rates(self, seconds: float) -> dict[int, float]:
+        """Records that came in a second over the last `seconds`, or since the reading before."""
+        now = self._read[-1]
+        first = next(each for each in self._read if now.at_seconds - each.at_seconds <= seconds or each is now)
         if first is now and len(self._read) > 1:
             first = self._read[-2]
-        seconds = now.at_seconds - first.at_seconds
-        if seconds <= 0.0:
+        passed = now.at_seconds - first.at_seconds
+        if passed <= 0.0:
             return {}
-        return {part: (end - first.ends[part]) / seconds for part, end in now.ends.items() if part in first.ends}
+        return {part: (end - first.ends[part]) / passed for part, end in now.ends.items() if part in first.ends}
 
-    def _learn(self, at: float, waiting: Mapping[int, int], rate: float, gap: float, seconds: float) -> None:
+    def _learn(self, at: float, waiting: Mapping[int, float], rate: float, gap: float, seconds: float) -> None:
         for part, records in waiting.items():
             if records <= rate * BEHIND_SECONDS:
                 self._behind_since.pop(part, None)
@@ -144,3 +153,10 @@ class LagHistory:
 
 def _least(window: Iterable[Offsets], part: int) -> int:
     return min(each.lag(part) for each in window if part in each.committed)
+
+
+def _more_than_the_best(waiting: Mapping[int, int], rates: Mapping[int, float]) -> dict[int, float]:
+    """What waits, less what came in since offsets were read, and less what waits as long in every partition."""
+    lately = {part: max(records - rates.get(part, 0.0) * RESOLUTION_SECONDS, 0.0) for part, records in waiting.items()}
+    late = min((records / rates[part] for part, records in lately.items() if rates.get(part)), default=0.0)
+    return {part: max(records - rates.get(part, 0.0) * late, 0.0) for part, records in lately.items()}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,9 +18,13 @@ import numpy.typing as npt
 
 from ballast.errors import BallastError
 from ballast.grouping.place import Place
-from ballast.grouping.shares import Measured, Sender
+from ballast.grouping.shares import Flow, Measured, Sender
+from ballast.spark.routing.executors import Counted, Senders
 
 REFRESH_SECONDS = 1.0
+COUNT_SECONDS = 30.0
+"""Executors are counted so seldom, since each Python worker asks for itself."""
+UNKNOWN = Counted(())
 _LOG = logging.getLogger(__name__)
 
 
@@ -44,8 +47,7 @@ class Reading:
 
     targets: Sequence[Target]
     age_seconds: float = 0.0
-    fill_seconds: float = math.inf
-    limits: Mapping[int, float] = field(default_factory=dict)
+    flow: Flow | None = None
 
 
 class Targets(Protocol):
@@ -55,8 +57,8 @@ class Targets(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def read(self) -> Reading:
-        """May take as long as a server's answer."""
+    def read(self, at_seconds: float) -> Reading:
+        """May take as long as a server's answer. `at_seconds` is the time, of a clock that only goes forward."""
 
 
 def sender(environment: Mapping[str, str]) -> Place:
@@ -84,16 +86,28 @@ class Chooser:
         """Reads the targets once. Raises RoutingError if there is none, and what `source` raises."""
         self._source, self._background, self._clock = source, background, clock
         self._lock = threading.Lock()
-        reading = source.read()
+        reading = source.read(clock())
         self._ids = _ids(reading)
         self._asked_at, self._reading, self._read_at = clock(), False, clock()
+        self._senders: Senders = UNKNOWN
+        self._counted_at = clock()
         if not self._ids.size:
             raise self._no_target()
         self._sender = Sender(place, self._ids.tolist(), _places(reading), random=random or np.random.default_rng())
-        self._sender.measured(_measured(reading, 0.0), seconds=0.0)
+        self._known = _measured(reading, 0.0)
+        self._sender.measured(self._known, seconds=0.0)
 
-    def choose(self, records: int) -> npt.NDArray[np.int32]:
-        """The id of a target for each record. Raises RoutingError if there is no target."""
+    def choose(self, records: int, senders: Senders = UNKNOWN) -> npt.NDArray[np.int32]:
+        """The id of a target for each record. `senders` that differ from those before are read first.
+
+        Raises RoutingError if there is no target.
+        """
+        if senders != self._senders:
+            counted = senders.read()
+            with self._lock:
+                self._senders, self._counted_at = senders, self._clock()
+                self._sender.senders_are(counted)
+                self._sender.measured(self._known, seconds=0.0)
         with self._lock:
             due = not self._reading and self._clock() - self._asked_at >= REFRESH_SECONDS
             if due:
@@ -107,12 +121,13 @@ class Chooser:
 
     def _refresh(self) -> None:
         try:
-            reading = self._source.read()
+            reading = self._source.read(self._clock())
         except Exception as error:  # noqa: BLE001 -- of any client; what is known is used until it answers again
             _LOG.warning("routing: %s can't be read: %s", self._source, error)
         else:
             with self._lock:
                 self._take(reading)
+            self._count()
         finally:
             with self._lock:
                 self._reading = False
@@ -125,7 +140,17 @@ class Chooser:
         if not ids.size:
             return
         self._sender.targets_are(ids.tolist(), _places(reading))
-        self._sender.measured(_measured(reading, seconds), seconds=seconds)
+        self._known = _measured(reading, seconds)
+        self._sender.measured(self._known, seconds=seconds)
+
+    def _count(self) -> None:
+        """Executors come and go."""
+        if self._clock() - self._counted_at < COUNT_SECONDS:
+            return
+        self._counted_at = self._clock()
+        if counted := self._senders.read():
+            with self._lock:
+                self._sender.senders_are(counted)
 
     def _no_target(self) -> RoutingError:
         needs = "a partition needs a leader, an endpoint must be ready"
@@ -141,10 +166,10 @@ def _places(reading: Reading) -> list[Place | None]:
 
 
 def _measured(reading: Reading, seconds: float) -> Measured | None:
-    """None if no load is known. What is read counts until the next reading, as many `seconds` later."""
+    """None if nothing is known. What is read counts until the next reading, as many `seconds` later."""
     known = {target.id: target.load for target in reading.targets if target.load is not None}
     age = reading.age_seconds + seconds
-    return Measured(known, age, reading.fill_seconds, reading.limits) if known else None
+    return Measured(known, age, reading.flow) if known or reading.flow else None
 
 
 @functools.cache

@@ -60,7 +60,7 @@ class ServiceEndpoints:
         with calls.timed(address):
             yield
 
-    def read(self) -> Reading:
+    def read(self, at_seconds: float = 0.0) -> Reading:  # noqa: ARG002 -- how busy endpoints are does not add up
         """Raises KubeError if the API server does not answer."""
         access = _access_of(self)
         query = Query(_ENDPOINT_SLICE, self.namespace, labels=f"kubernetes.io/service-name={self.name}")

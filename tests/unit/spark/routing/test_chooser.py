@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from ballast.grouping.place import Place
-from ballast.spark.routing.chooser import Chooser, Reading, RoutingError, Target, sender
+from ballast.grouping.shares import Flow
+from ballast.spark.routing.chooser import UNKNOWN, Chooser, Reading, RoutingError, Target, sender
+from ballast.spark.routing.executors import Counted, Senders
 
 HERE = Place(node="n1", process=1, zone="a")
 NEAR = Place(node="n2", process="kafka", zone="a")
@@ -24,16 +26,17 @@ class Scripted:
 
     answers: Sequence[Sequence[Target] | Exception]
     reads: int = 0
+    flow: Flow | None = None
 
     def __str__(self) -> str:
         return "topic out"
 
-    def read(self) -> Reading:
+    def read(self, at_seconds: float) -> Reading:
         answer = self.answers[min(self.reads, len(self.answers) - 1)]
         self.reads += 1
         if isinstance(answer, Exception):
             raise answer
-        return Reading(answer)
+        return Reading(answer, flow=self.flow)
 
 
 @dataclass
@@ -63,15 +66,16 @@ class Clock:
 class Routed:
     answers: list[Sequence[Target] | Exception]
     clock: Clock = field(default_factory=Clock)
+    flow: Flow | None = None
     later: Later = field(default_factory=Later)
 
     def __post_init__(self) -> None:
-        self.source = Scripted(self.answers)
+        self.source = Scripted(self.answers, flow=self.flow)
         random = np.random.default_rng(1)
         self.chooser = Chooser(self.source, HERE, background=self.later, clock=self.clock, random=random)
 
-    def shares(self, records: int = 1000) -> Counter[int]:
-        return Counter(self.chooser.choose(records).tolist())
+    def shares(self, records: int = 1000, senders: Senders = UNKNOWN) -> Counter[int]:
+        return Counter(self.chooser.choose(records, senders).tolist())
 
     def a_second_later(self) -> None:
         """The choice that asks for a refresh, and the refresh."""
@@ -155,6 +159,48 @@ def test_what_is_known_counts_while_the_source_does_not_answer() -> None:
     assert routed.shares() == {4: 1000}
     routed.a_second_later()
     assert routed.shares() == {7: 1000}
+
+
+@dataclass(eq=False)
+class Seen:
+    """Executors of each zone, as they are at the time."""
+
+    by_zone: dict[str, float]
+    reads: int = 0
+
+    def read(self) -> dict[str, float]:
+        self.reads += 1
+        return self.by_zone
+
+
+def test_where_messages_wait_near_targets_get_what_senders_of_the_zone_may_send_there() -> None:
+    routed = Routed([targets(None, None)], flow=Flow())
+    assert routed.shares() == {4: 500, 7: 500}
+    assert routed.shares(senders=Counted((("a", 1.0), ("b", 1.0)))) == {4: 1000}
+    assert routed.shares(senders=Counted((("a", 2.0),))) == {4: 500, 7: 500}
+
+
+def test_executors_that_come_and_go_are_counted_again_twice_a_minute() -> None:
+    routed, seen = Routed([targets(None, None)], flow=Flow()), Seen({"a": 1.0, "b": 1.0})
+    assert routed.shares(senders=seen) == {4: 1000}
+    seen.by_zone = {"a": 3.0, "b": 1.0}
+    for _ in range(70):
+        routed.clock.now += 1.0
+        routed.shares(1, senders=seen)
+        routed.later.run()
+    assert seen.reads == 1 + 2
+    assert routed.shares(3000, senders=seen)[4] == pytest.approx(2000, abs=10)
+
+
+def test_senders_that_can_t_be_told_any_more_are_those_known_last() -> None:
+    routed, seen = Routed([targets(None, None)], flow=Flow()), Seen({"a": 1.0, "b": 1.0})
+    routed.shares(senders=seen)
+    seen.by_zone = {}
+    for _ in range(40):
+        routed.clock.now += 1.0
+        routed.shares(1, senders=seen)
+        routed.later.run()
+    assert routed.shares(senders=seen) == {4: 1000}
 
 
 def test_the_sender_s_place_comes_from_the_environment() -> None:

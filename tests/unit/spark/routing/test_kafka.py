@@ -7,8 +7,9 @@ import pytest
 from kafka.errors import ClusterAuthorizationFailedError, CoordinatorNotAvailableError
 
 from ballast.errors import InvalidField
+from ballast.grouping.shares import Flow
 from ballast.spark.routing import KafkaTopic, PrometheusLoad, kafka, with_partition
-from ballast.spark.routing.chooser import RoutingError
+from ballast.spark.routing.chooser import Reading, RoutingError
 
 BROKERS: list[dict[str, Any]] = [
     {"broker_id": 1, "host": "n1", "rack": "a"},
@@ -51,10 +52,14 @@ class Admin:
 
 
 def read(monkeypatch: pytest.MonkeyPatch, admin: Admin, **settings: Any) -> list[Any]:
+    return list(reading(monkeypatch, admin, **settings).targets)
+
+
+def reading(monkeypatch: pytest.MonkeyPatch, admin: Admin, **settings: Any) -> Reading:
     monkeypatch.setattr(kafka, "client_of", lambda bootstrap, options: admin)
     kafka.history_of.cache_clear()
     kafka.warn_of_no_commit.cache_clear()
-    return list(KafkaTopic("b:9092", "out", **settings).read().targets)
+    return KafkaTopic("b:9092", "out", **settings).read()
 
 
 def test_a_partition_without_a_leader_is_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,26 +72,21 @@ def test_a_broker_s_rack_can_be_a_rack_within_a_zone(monkeypatch: pytest.MonkeyP
     assert [(target.place.rack, target.place.zone) for target in targets] == [("a", None), ("b", None)]
 
 
-def test_load_is_lag_as_a_share_and_not_known_where_the_group_has_committed_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    targets = read(monkeypatch, Admin(committed={0: 75}), group="readers", lag_at_full=50)
-    assert [target.load for target in targets] == [0.5, None]
-    targets = read(monkeypatch, Admin(committed={0: 0, 1: 120}), group="readers", lag_at_full=50)
-    assert [target.load for target in targets] == [1.0, 0.0]
+def test_what_arrives_is_known_once_the_group_has_committed_an_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reading(monkeypatch, Admin(committed={0: 75}), group="readers").flow == Flow()
+    assert reading(monkeypatch, Admin(committed={})).flow is None
 
 
 @pytest.mark.parametrize("name", ["1", "n1"])
-def test_a_partition_is_loaded_as_its_leader_is_if_that_is_more_than_its_lag(
+def test_a_partition_is_loaded_as_its_leader_is_next_to_what_arrives(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(PrometheusLoad, "read", lambda load: {name: 0.75})
     busy = PrometheusLoad("http://prometheus", "busy")
     targets = read(monkeypatch, Admin(), broker_load=busy)
     assert [target.load for target in targets] == [0.75, None]
-    lagging = Admin(committed={0: 0, 1: 50})
-    targets = read(monkeypatch, lagging, group="readers", lag_at_full=100, broker_load=busy)
-    assert [target.load for target in targets] == [1.0, 0.5]
+    both = reading(monkeypatch, Admin(committed={0: 0, 1: 50}), group="readers", broker_load=busy)
+    assert ([target.load for target in both.targets], both.flow) == ([0.75, None], Flow())
 
 
 def test_a_part_of_an_address_is_no_broker_s_id(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +98,7 @@ def test_a_part_of_an_address_is_no_broker_s_id(monkeypatch: pytest.MonkeyPatch)
 
 def test_without_a_coordinator_of_groups_no_load_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [target.load for target in read(monkeypatch, Admin(), group="readers")] == [None, None]
+    assert reading(monkeypatch, Admin(), group="readers").flow == Flow()
 
 
 def test_a_topic_that_is_not_there_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +106,7 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_it(monkeypatch: pytest
         read(monkeypatch, Admin(error=3))
 
 
-@pytest.mark.parametrize(("field", "value"), [("lag_at_full", 0), ("lag_at_full", -5), ("rack_is", "region")])
+@pytest.mark.parametrize(("field", "value"), [("handled_per_second", -5.0), ("rack_is", "region")])
 def test_settings_that_make_no_sense_are_refused_by_name(field: str, value: Any) -> None:
     with pytest.raises(InvalidField, match=field):
         KafkaTopic("b:9092", "out", **{field: value})
