@@ -210,6 +210,39 @@ def test_ballast_places_a_set_that_kueue_has_admitted_within_the_nodes_that_kueu
         assert all(node.startswith("b") for node in mine.nodes_of(names_of))
 
 
+def test_executors_of_a_gang_are_released_as_they_are_and_the_policy_says_so(installed: Installation) -> None:
+    with pool(installed.testbed, "gang", zones()) as mine:
+        mine.policy()
+        of_volcano = mine.executors(1, annotations={"scheduling.k8s.io/group-name": "clicks"})
+        of_coscheduling = mine.executors(1, first=2, labels={"scheduling.x-k8s.io/pod-group": "clicks"})
+        plain = mine.executors(1, first=3, annotations={"scheduling.k8s.io/group-name": "podgroup-4f5210d9"})
+        mine.await_released([*of_volcano, *of_coscheduling, *plain])
+        assert all(required_labels(mine.pod(name)) == {} for name in (*of_volcano, *of_coscheduling))
+        assert ZONE_LABEL in required_labels(mine.pod(plain[0]))
+        told = wait_until(lambda: _not_placed(mine), what="the policy's condition")
+        assert told.startswith("2 executors that opted in are not placed: 2 Gang; ")
+
+
+def test_a_gate_whose_owner_waits_for_all_others_keeps_no_executor_gated_for_good(installed: Installation) -> None:
+    """Volcano 1.15 removes its gate only from pods that have no other."""
+    volcanos = "scheduling.volcano.sh/queue-allocation-gate"
+    with pool(installed.testbed, "volcano", zones()) as mine:
+        mine.policy()
+        pods = mine.executors(2, gates=[OURS, {"name": volcanos}])
+        mine.await_released(pods)
+        assert all(gates_of(mine.pod(name)) == [volcanos] for name in pods)
+        (zone,) = {required_labels(mine.pod(name))[ZONE_LABEL][0] for name in pods}
+        for name in pods:
+            gone = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
+            mine.admin.patch(POD, name, gone, namespace=mine.name)
+        assert all(node.startswith(zone) for node in mine.nodes_of(pods))
+
+
+def _not_placed(mine: Pool) -> str | None:
+    found = mine.condition(BALANCING_POLICY, "ExecutorsPlaced")
+    return found["message"] if found is not None and "2 Gang" in found["message"] else None
+
+
 @pytest.mark.soak
 def test_affinity_of_others_is_kept_and_heeded(installed: Installation) -> None:
     with pool(installed.testbed, "affinity", zones()) as mine:

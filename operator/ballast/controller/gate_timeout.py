@@ -18,7 +18,7 @@ from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock, LabelsOf, Rests, refused
 from ballast.controller.quarantine import Quarantine, logged
-from ballast.kube import actions, names, nomination
+from ballast.kube import actions, nomination
 from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.pods import Pod
@@ -172,7 +172,7 @@ class GateTimeout:
 
     def _placed(self, pods: Sequence[Pod]) -> dict[str, Place]:
         # Another controller's gate is still in the others: Kueue may choose the nodes of a pod that it admits.
-        executors = frozenset(pod.uid for pod in pods if pod.executor is not None and pod.gates == (names.GATE,))
+        executors = frozenset(pod.uid for pod in pods if pod.executor is not None and not pod.awaited_gates)
         try:
             return self._places(executors) if executors else {}
         except Exception:  # noqa: BLE001 -- it is logged

@@ -1,4 +1,4 @@
-"""Since when ours is the last gate of a pod, and the release of pods whose gate no operator serves.
+"""Since when ours is the last gate of a pod that is waited for, and the release of pods whose gate no operator serves.
 
 A pod does not record when another controller's gate was removed. So the time is that of the first reading in which
 ours was alone. For a pod that was never read with another gate it is its creation. After a restart such a pod counts
@@ -53,7 +53,7 @@ class GateClock:
         return any(self.alone_since.get(pod.uid) is not None and not pod.leaving for pod in pods)
 
     def _since(self, pod: Pod, now: float) -> float | None:
-        if len(pod.gates) > 1:
+        if pod.awaited_gates:
             return None
         since = self.alone_since.get(pod.uid, pod.created_at)
         # Our clock may be behind the server's, or be set back: no pod may wait until it has caught up.
@@ -89,7 +89,7 @@ def _is_refused(outcome: actions.ReleaseOutcome | None) -> bool:
 
 
 def _replaceable(pod: Pod, labels_of: LabelsOf) -> bool:
-    if pod.executor is None or pod.executor.opted_out or pod.gates != (names.GATE,):
+    if pod.executor is None or pod.executor.opted_out or names.GATE not in pod.gates or pod.awaited_gates:
         return False
     return pod.opted_in({}) or pod.opted_in(labels_of(pod.namespace))
 

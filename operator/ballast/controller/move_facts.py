@@ -121,7 +121,7 @@ def _gate_since(pod: SeenPod, view: Executor | None) -> float | None:
     """A pod that was read again has no view where the watch lags behind: a stale watch must not keep it waiting."""
     if view is not None:
         return view.last_gate_since
-    return pod.created_at if pod.gates == (names.GATE,) else None
+    return pod.created_at if names.GATE in pod.gates and not pod.awaited_gates else None
 
 
 def _rivals(each: OpenMove, known: Mapping[str, OpenMove], kin: Kin) -> tuple[Rival, ...]:

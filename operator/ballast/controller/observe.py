@@ -249,7 +249,7 @@ class _Pass:
                 requests=pod.requests,
                 constraints=self._constraints(pod),
                 cores=facts.cores,
-                gates=tuple(gate for gate in pod.gates if gate != names.GATE),
+                gates=pod.awaited_gates if names.GATE in pod.gates else pod.gates,
                 last_gate_since=self._clock.alone_since.get(pod.uid),
                 first_read=self._clock.first_read.get(pod.uid),
                 running_since=facts.running_since,

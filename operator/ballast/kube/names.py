@@ -37,6 +37,9 @@ KUEUE = "kueue.x-k8s.io/"
 KUEUE_MANAGED = f"{KUEUE}managed"
 """The finalizer of every pod that Kueue queues."""
 
+VOLCANO_GATES = ("scheduling.volcano.sh/queue-allocation-gate", "volcano.sh/queue-allocation-gate")
+"""Volcano 1.15 removes this gate of its own only from pods that have no other gate."""
+
 _KNOWN = frozenset(
     {GATE_CHOICE, TOPOLOGY, COMPONENT, EXECUTORS, WORKLOAD, SHUFFLE, RETAINED_DEPARTURES}
     | {SPARK_ROLE, SPARK_APPLICATION, SPARK_EXECUTOR_ID, SPARK_RESOURCE_PROFILE}

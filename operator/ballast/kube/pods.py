@@ -130,6 +130,11 @@ class Pod:
         return () if self.node is None or self.ended else self.anti_affinity
 
     @property
+    def awaited_gates(self) -> tuple[str, ...]:
+        """Gates of others that Ballast waits for. Where their owner waits for all others, both would wait for good."""
+        return tuple(gate for gate in self.gates if gate != names.GATE and gate not in names.VOLCANO_GATES)
+
+    @property
     def leaving(self) -> bool:
         return self.deadline is not None
 
@@ -175,7 +180,8 @@ class Pod:
             return Phase.LEAVING
         if names.GATE in self.gates:
             return Phase.GATED
-        return Phase.RUNNING if self.status_phase == "Running" else Phase.PENDING
+        # MultiKueue copies the status of a pod in another cluster into the gated one here.
+        return Phase.RUNNING if self.status_phase == "Running" and not self.gates else Phase.PENDING
 
 
 class PodReader:

@@ -84,6 +84,8 @@ class _Table:
             return _ASIDE[aside[0]], aside[1]
         if executor.phase is Phase.GATED:
             return self._gated(executor)
+        if executor.node is None and executor.gates:
+            return Cause.FOREIGN_GATE, _waits_for(executor)
         if executor.node is None and executor.unschedulable_since is not None:
             return Cause.NO_ROOM, "kube-scheduler finds no node for it that has room and that it may run on"
         return self._released(executor)
@@ -93,7 +95,7 @@ class _Table:
         if refused is not None:
             return Cause.RELEASE_REFUSED, f"the API server refuses its release: {refused}"
         if executor.gates:
-            return Cause.FOREIGN_GATE, f"it waits for the gates of others: {', '.join(executor.gates)}"
+            return Cause.FOREIGN_GATE, _waits_for(executor)
         hold, placement = self.holds.get(executor.uid), self.placements.get(executor.uid)
         if self._is_overdue(executor):
             words = "its gate timeout is over: its release is refused (see its Events), or no operator runs"
@@ -154,6 +156,10 @@ class _Table:
         if ratio < 1.0:
             return f"lower placement.maxExecutorsPerZonePercent, which is {ratio:.0%}, or set placement.pin: None"
         return "set placement.maxExecutorsPerZonePercent to spread executors, or placement.pin: None"
+
+
+def _waits_for(executor: Executor) -> str:
+    return f"it waits for the gates of others: {', '.join(executor.gates)}"
 
 
 def _of_release(reason: Reason, detail: str) -> _Why:

@@ -92,6 +92,7 @@ class Pool:
         *,
         application: str = "spark-1",
         labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
         gates: Sequence[JSON] = (OURS,),
         cpu: str = "1",
         role: str = "executor",
@@ -108,7 +109,11 @@ class Pool:
         body: JSON = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": f"{application}-{role[:4]}-{number}", "labels": {**spark, **(labels or {})}},
+            "metadata": {
+                "name": f"{application}-{role[:4]}-{number}",
+                "labels": {**spark, **(labels or {})},
+                "annotations": dict(annotations or {}),
+            },
             "spec": {
                 "containers": [
                     {

@@ -42,6 +42,13 @@ def test_a_pod_is_first_read_when_ours_is_its_only_gate() -> None:
     assert clock.after(gated(), CREATED_AT + 60).first_read == {UID: CREATED_AT + 60}
 
 
+def test_a_gate_whose_owner_waits_for_all_others_is_not_waited_for() -> None:
+    """Volcano's: both would wait for good."""
+    volcanos = {"name": "scheduling.volcano.sh/queue-allocation-gate"}
+    assert GateClock().after(gated(volcanos), CREATED_AT + 50).alone_since == {UID: CREATED_AT}
+    assert GateClock().after(gated(volcanos, FOREIGN), CREATED_AT + 50).alone_since == {UID: None}
+
+
 def test_the_clock_stands_while_another_gate_is_there() -> None:
     assert GateClock().after(gated(FOREIGN), CREATED_AT + 50).alone_since == {UID: None}
 

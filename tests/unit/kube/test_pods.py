@@ -33,6 +33,7 @@ def read(raw: dict[str, Any]) -> Pod:
         pytest.param({"gates": [GATE]}, Phase.GATED, id="our gate"),
         pytest.param({"gates": [FOREIGN_GATE, GATE]}, Phase.GATED, id="our gate and another"),
         pytest.param({"gates": [FOREIGN_GATE]}, Phase.PENDING, id="only another's gate"),
+        pytest.param({"gates": [FOREIGN_GATE], "phase": "Running"}, Phase.PENDING, id="run by another cluster"),
         pytest.param({}, Phase.PENDING, id="not bound"),
         pytest.param({"node": "node-1", "phase": "Pending"}, Phase.PENDING, id="bound, starting"),
         pytest.param({"node": "node-1"}, Phase.RUNNING, id="running"),

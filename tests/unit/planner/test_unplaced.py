@@ -82,6 +82,13 @@ PENDING: dict[str, Any] = {"phase": Phase.PENDING, "node": None, "running_since"
             Cause.FOREIGN_GATE,
             "kueue.x-k8s.io/admission",
         ),
+        # Kueue marks pods that another cluster runs as unschedulable here.
+        (
+            an_executor("e-1", **PENDING, gates=("kueue.x-k8s.io/admission",), unschedulable_since=NOW - 5),
+            {},
+            Cause.FOREIGN_GATE,
+            "kueue.x-k8s.io/admission",
+        ),
         (gated("e-1", since=NOW - 0.1), {}, Cause.WAITING, "for a moment, for others that are created with it"),
         (gated("e-1", since=NOW - 60.0), {}, Cause.OVERDUE, "its release is refused (see its Events)"),
         (gated("e-1", requests=replace(a_node("a").allocatable, cpu_cores=64.0)), {}, Cause.NO_ROOM, "PoolFull"),
