@@ -1,10 +1,10 @@
-"""A validating webhook that refuses, or hangs."""
+"""Webhooks of a test's own: one that refuses updates or hangs, and one that changes what is created."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from tests.cluster.controller.pool import Pool
 from tests.loopback import Handler, Server
 from tests.testbed.pki import create_pki
 
-WEBHOOKS = Kind(
-    "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
-)
+_GROUP = "admissionregistration.k8s.io/v1"
+WEBHOOKS = Kind(_GROUP, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
+_MUTATING = Kind(_GROUP, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", False)
 TIMEOUT_SECONDS = 1
 
 
@@ -43,20 +43,45 @@ def webhook(mine: Pool, folder: Path, *, hangs: bool) -> Iterator[Webhook]:
             body = json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
             self.reply(body.encode())
 
+    with _called(mine, folder, Refusing, WEBHOOKS, "UPDATE") as server:
+        yield server
+
+
+@contextmanager
+def mutating(mine: Pool, folder: Path, changes: Sequence[Mapping[str, Any]]) -> Iterator[Webhook]:
+    """Every executor that is created in the namespace is changed so, by a JSON patch."""
+    patch = base64.b64encode(json.dumps(list(changes)).encode()).decode()
+
+    class Changing(Handler):
+        server: Webhook
+
+        def answer(self) -> None:
+            review = json.loads(self.content())
+            self.server.asked += 1
+            response = {"uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch", "patch": patch}
+            body = json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
+            self.reply(body.encode())
+
+    with _called(mine, folder, Changing, _MUTATING, "CREATE") as server:
+        yield server
+
+
+@contextmanager
+def _called(mine: Pool, folder: Path, handler: type[Handler], kind: Kind, operation: str) -> Iterator[Webhook]:
     pki = create_pki(folder / "webhook", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"])
-    with Webhook(Refusing, tls=pki.apiserver.server_context()) as server:
+    with Webhook(handler, tls=pki.apiserver.server_context()) as server:
         authority = base64.b64encode(pki.cluster_ca.files.certificate.read_bytes()).decode()
-        mine.admin.create(WEBHOOKS, _configuration(mine, f"{server.url}/", authority))
+        mine.admin.create(kind, _configuration(mine, kind, f"{server.url}/", authority, operation))
         try:
             yield server
         finally:
-            mine.admin.delete(WEBHOOKS, mine.name)
+            mine.admin.delete(kind, mine.name)
 
 
-def _configuration(mine: Pool, url: str, authority: str) -> dict[str, Any]:
+def _configuration(mine: Pool, kind: Kind, url: str, authority: str, operation: str) -> dict[str, Any]:
     return {
-        "apiVersion": WEBHOOKS.api_version,
-        "kind": WEBHOOKS.kind,
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
         "metadata": {"name": mine.name},
         "webhooks": [
             {
@@ -67,7 +92,7 @@ def _configuration(mine: Pool, url: str, authority: str) -> dict[str, Any]:
                 "failurePolicy": "Fail",
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": mine.name}},
                 "clientConfig": {"url": url, "caBundle": authority},
-                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}],
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": ["pods"]}],
             }
         ],
     }
