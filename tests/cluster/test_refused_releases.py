@@ -11,7 +11,7 @@ import pytest
 
 from ballast.kube.kinds import BALANCING_POLICY, GATE_SWITCH, POD, Kind
 from tests.cluster.chart.installation import RELEASE, Installation
-from tests.cluster.controller.pool import Pool, pool, zones
+from tests.cluster.controller.pool import Pool, pool, required_labels, zones
 from tests.cluster.controller.process import leader_of, release, replica
 from tests.testbed.waiting import wait_until
 
@@ -20,6 +20,8 @@ pytestmark = pytest.mark.cluster
 JSON = dict[str, Any]
 GROUP = "admissionregistration.k8s.io"
 DENY: JSON = {"validations": [{"expression": "false", "message": "pods are not updated here"}]}
+NO_AFFINITY = "!has(object.spec.affinity) && object.metadata.?labels['probe'].orValue('') != 'true'"
+"""It refuses the label of the probe, too, by which the test sees that the policy is at work."""
 FIELD = "Object{spec: Object.spec{subdomain: 'seen'}}"
 ANNOTATION = "Object{metadata: Object.metadata{annotations: {'example.com/seen': 'yes'}}}"
 
@@ -100,6 +102,31 @@ def test_executors_whose_release_is_refused_are_replaced_by_ones_that_nothing_ga
             found = wait_until(lambda: refused(mine), what="the policy's condition")
             assert quoted in found["message"], found
             assert mine.name in [each["namespace"] for each in switch(mine)["status"]["refusals"]]
+
+
+@pytest.mark.soak
+def test_executors_whose_affinity_alone_is_refused_are_released_as_they_are(
+    installed: Installation, tmp_path: Path
+) -> None:
+    """As GKE Autopilot refuses node affinity to host names: the namespace stays gated, since releases succeed."""
+    with (
+        pool(installed.testbed, "refused-affinity", zones()) as mine,
+        leader_of(installed, tmp_path, refused_in="refused-affinity"),
+    ):
+        mine.policy()
+        mine.await_gating()
+        with acting_on_updates(
+            installed, mine, {"validations": [{"expression": NO_AFFINITY, "message": "no affinity"}]}
+        ):
+            pods = mine.executors(2, gates=())
+            assert mine.nodes_of(pods).total() == 2
+            assert all(required_labels(mine.pod(name)) == {} for name in pods)
+            found = wait_until(
+                lambda: mine.condition(BALANCING_POLICY, "ExecutorsPlaced"), what="the policy's condition"
+            )
+            assert found["reason"] == "ReleasedAsIs", found
+            assert "AffinityRefused" in found["message"], found
+            assert mine.gated(mine.executors(1, first=3)[0])
 
 
 def test_without_an_operator_the_job_of_the_chart_does_the_same(installed: Installation, tmp_path: Path) -> None:

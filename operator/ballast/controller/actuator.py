@@ -80,6 +80,8 @@ class Actuator:
         self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
         self._creating = Bulkhead(client.connections, seconds=patience_seconds)
         self._draws = 0
+        self._as_is: dict[str, Reason] = {}
+        """Why executors did not get the place decided for them, by uid, that `take_as_is` has not returned yet."""
         self._created: list[JSON] = []
         """Moves that `take_created` has not returned yet."""
         self._closed: dict[str, tuple[float, str]] = {}
@@ -114,7 +116,20 @@ class Actuator:
         ]
         self._telemetry.count_unplaced(context.name, logs.note_releases(context.name, noted))
         self._report(context, orders, outcomes)
+        self._as_is |= {
+            order.uid: outcome.reason
+            for order, outcome in zip(placed, outcomes, strict=False)
+            if isinstance(outcome, actions.Released)
+            and outcome.pin is Pin.NONE
+            and outcome.reason is not None
+            and outcome.reason is not order.placement.reason
+        }
         return len(plan.placements) - sum(isinstance(each, actions.Released | actions.Vanished) for each in outcomes)
+
+    def take_as_is(self) -> dict[str, Reason]:
+        """Executors that were released without the place decided for them, by uid: their affinity was refused."""
+        found, self._as_is = self._as_is, {}
+        return found
 
     def _nominated(self, context: Context, orders: list[actions.Release]) -> list[actions.Release]:
         """Nominate those of them that are to be, all before any is released; the orders as they are to be done then."""

@@ -312,6 +312,7 @@ class Reconciler:
         confirmed = self._release(context, decided)
         self._parts.released.add(
             {each.uid: each.reason for each in decided.placements if each.node is None and each.reason is not None}
+            | self._parts.actuator.take_as_is()
         )
         deleted = self._parts.actuator.delete_stranded(context, decided)
         cleared = self._parts.actuator.clear_nominations(context, decided)

@@ -13,8 +13,9 @@ from ballast.controller.actuator import Actuator
 from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
 from ballast.controller.move_object import move_name
+from ballast.kube import actions
 from ballast.kube.errors import Unavailable
-from ballast.model import Displaced, Move, MovePhase, Pin, Placement, Plan, PlannedMove
+from ballast.model import Displaced, Move, MovePhase, Pin, Placement, Plan, PlannedMove, Reason
 from tests.apiserver import Answer
 from tests.builders import a_move
 from tests.testbed.waiting import wait_until
@@ -162,6 +163,20 @@ def test_one_event_about_a_topology_tells_how_many_executors_went_where(
     regarding = event["regarding"]
     assert (event["reason"], event["type"], (regarding["kind"], regarding["name"])) == ("Placed", "Normal", subject)
     assert event["note"] == "3 executors: 2 on cold, 1 on mild"
+
+
+def test_an_executor_whose_affinity_is_refused_is_told_of_as_released_as_it_is(
+    pool: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = actions.Released(Pin.NONE, Reason.AFFINITY_REFUSED)
+    monkeypatch.setattr(actions, "release_bounded", lambda _client, _bulkhead, orders, _levels: [refused] * len(orders))
+    pool.add(driver(), *(streaming(number, gates=[GATE]) for number in (2, 3)))
+    actuator, context = acting(pool)
+    surplus = replace(placed(3, "cold"), node=None, location=(), pin=Pin.NONE)
+    actuator.release(context, Plan(placements=(placed(2, "cold"), surplus)))
+    (reason,) = actuator.take_as_is().values()
+    assert reason is Reason.AFFINITY_REFUSED
+    assert actuator.take_as_is() == {}
 
 
 def sent(pool: Stage) -> list[str]:
