@@ -26,7 +26,7 @@ from benchmarks.routing_loop import (
 )
 from tests.testbed.kafka import kafka
 
-SECONDS, COMMIT_SECONDS = 200.0, 5.0
+SECONDS, COMMIT_SECONDS = 100.0, 5.0
 CASES = [
     Case(senders, busy, COMMIT_SECONDS, SECONDS, speeds=speeds)
     for senders, busy, speeds in (
