@@ -30,7 +30,6 @@ from ballast.controller.telemetry import Telemetry
 from ballast.kube import kinds
 from ballast.kube.actions import release_patch
 from ballast.kube.answer import FULL
-from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import METADATA_ONLY, Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.events import EventRecorder
@@ -40,6 +39,7 @@ from ballast.kube.pods import Pod, PodReader
 from ballast.model import Memory, Plan
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
+from ballast.tenancy import lane as lanes
 from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.testbed import Testbed
@@ -190,10 +190,11 @@ def ours(client: Client) -> Callable[[], None]:
 
 def actuator(client: Client) -> Actuator:
     telemetry = Telemetry(CollectorRegistry())
+    lane = lanes.Lane()
     events = EventRecorder(
-        client, instance="bench", clock=time.time, on_error=lambda error: print(error, file=sys.stderr)
+        client, lane, instance="bench", clock=time.time, on_error=lambda error: print(error, file=sys.stderr)
     )
-    return Actuator(client, events=events, telemetry=telemetry, clock=time.time)
+    return Actuator(client, lane, events=events, telemetry=telemetry, clock=time.time)
 
 
 def run() -> list[Result]:
@@ -242,8 +243,8 @@ def _contention(testbed: Testbed, client: Client) -> list[Result]:
     chosen = {each.uid: each.node for each in plan_.placements if each.node is not None}
     started = time.perf_counter()
     wanted = [(context.pods[uid], node) for uid, node in chosen.items()]
-    bulkhead = Bulkhead(client.connections, seconds=600.0)
-    nominated = [each.pod for each in nominate_many(client, bulkhead, wanted) if isinstance(each, Nominated)]
+    lane = lanes.Lane(lanes.Limits(late_seconds=600.0))
+    nominated = [each.pod for each in nominate_many(client, lane, wanted) if isinstance(each, Nominated)]
     nominating = time.perf_counter() - started
     created(client, "rivals", [plain(i, cores=1) for i in range(RIVALS)])
     _tried(testbed, "rivals")

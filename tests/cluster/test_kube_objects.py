@@ -22,6 +22,7 @@ from ballast.kube.objects import (
     write_status,
 )
 from tests.cluster.crds.server import Server
+from tests.lanes import AtOnce
 from tests.testbed.testbed import Testbed
 
 pytestmark = pytest.mark.cluster
@@ -142,7 +143,9 @@ class Clock:
 def test_the_same_event_again_becomes_a_series(client: Client) -> None:
     clock = Clock()
     errors: list[KubeError] = []
-    recorder = EventRecorder(client, instance="replica-1", clock=clock, on_error=errors.append, quiet_seconds=60)
+    recorder = EventRecorder(
+        client, AtOnce(), instance="replica-1", clock=clock, on_error=errors.append, quiet_seconds=60
+    )
     seen, _ = ensure_created(client, SPARK_TOPOLOGY, topology("told"))
     about = Regarding(SPARK_TOPOLOGY, "told", seen["metadata"]["uid"], NAMESPACE)
     on_node = Regarding(NODE, "n1", "n1")
@@ -166,7 +169,7 @@ def events(client: Client) -> list[dict[str, Any]]:
 
 def test_an_event_on_something_cluster_wide_is_kept_in_default(client: Client) -> None:
     errors: list[KubeError] = []
-    recorder = EventRecorder(client, instance="replica-1", clock=Clock(), on_error=errors.append)
+    recorder = EventRecorder(client, AtOnce(), instance="replica-1", clock=Clock(), on_error=errors.append)
     recorder.post(Notice(Regarding(NODE, "node-x", "uid-x"), "Stale", "Level", "no metrics", warning=True))
     assert errors == []
     found = read_list(client, Query(EVENT, "default"), dict).items
@@ -175,6 +178,6 @@ def test_an_event_on_something_cluster_wide_is_kept_in_default(client: Client) -
 
 def test_an_event_that_cannot_be_written_is_reported_and_nothing_else(client: Client) -> None:
     errors: list[KubeError] = []
-    recorder = EventRecorder(client, instance="replica-1", clock=Clock(), on_error=errors.append)
+    recorder = EventRecorder(client, AtOnce(), instance="replica-1", clock=Clock(), on_error=errors.append)
     recorder.post(Notice(Regarding(SPARK_TOPOLOGY, "x", "u", "no-such-namespace"), "Placed", "Place", "…"))
     assert len(errors) == 1

@@ -10,6 +10,7 @@ from ballast.kube.actions import Changed, Refused, Released, Vanished, release, 
 from ballast.kube.names import GATE
 from ballast.kube.pods import Held
 from ballast.model import DEFAULT_LEVELS, Phase, Pin, Reason
+from ballast.tenancy.lane import Lane
 from tests.cluster.kube.cluster import OUR_GATE, Cluster
 from tests.testbed.testbed import Testbed
 
@@ -137,7 +138,7 @@ def test_what_the_server_refuses_is_told_in_its_words(cluster: Cluster) -> None:
 def test_many_are_released_at_once(cluster: Cluster) -> None:
     orders = [cluster.order(cluster.executor(f"many-{n}")) for n in range(40)]
     cluster.delete("many-7")
-    outcomes = release_many(cluster.client, orders, DEFAULT_LEVELS)
+    outcomes = release_many(cluster.client, Lane(), orders, DEFAULT_LEVELS, patiently=True)
     assert outcomes[7] == Vanished()
     assert [o for i, o in enumerate(outcomes) if i != 7] == [Released(Pin.ZONE)] * 39
 

@@ -61,7 +61,7 @@ def _gone(mine: Pool, pods: list[str]) -> bool:
 def test_2_objects_beyond_a_namespace_s_limits_are_left_alone_and_named(
     installed: Installation, tmp_path: Path
 ) -> None:
-    """Topologies of a megabyte each. The operator's memory does not grow with what it leaves alone."""
+    """The operator's memory does not grow with what it leaves alone."""
     with (
         pool(installed.testbed, "limited", zones()) as mine,
         pool(installed.testbed, "limited-others", zones()) as others,

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
 from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.move_object import in_the_way, move_name, move_object
 from ballast.controller.telemetry import Telemetry
-from ballast.fairness import in_turn, lots
 from ballast.kube import actions, kinds, nomination
-from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
-from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import (
     Displaced,
     EventReason,
@@ -35,15 +32,7 @@ from ballast.model import (
     Reason,
 )
 from ballast.moves.eligibility import cause
-
-T = TypeVar("T")
-_MOST_EVENTS = 20
-"""Pods released without a place, at a time: each is a request that the reconcile waits for."""
-
-_MOST_MENDED = 64
-"""Pods that one pass deletes, or whose nominations it clears, of each namespace in turn: gated executors of others wait
-meanwhile, and a user may create thousands that find no room.
-"""
+from ballast.tenancy.lane import Lane, Rank
 
 _LONGEST_REASON_CHARACTERS = 300
 """A namespace's webhook may answer anything."""
@@ -59,30 +48,28 @@ _Done = tuple[actions.Release, actions.ReleaseOutcome]
 class Actuator:
     """The one place that acts on pods and creates moves for a plan.
 
-    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back. `patience_seconds`: as of Bulkhead.
+    It waits for releases, nominations and new moves as long as they are quick, and for nothing else.
+
+    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
     """
 
     def __init__(
         self,
         client: Client,
+        lane: Lane,
         *,
         events: EventRecorder,
         telemetry: Telemetry,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
-        patience_seconds: float = WAIT_SECONDS,
     ) -> None:
-        self._client, self._events, self._telemetry = client, events, telemetry
+        self._client, self._lane, self._events, self._telemetry = client, lane, events, telemetry
         self._clock, self._monotonic = clock, monotonic
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
-        self._backoff = ReleaseBackoff(monotonic)
-        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
-        self._creating = Bulkhead(client.connections, seconds=patience_seconds)
-        self._draws = 0
         self._as_is: dict[str, Reason] = {}
         """Why executors did not get the place decided for them, by uid, that `take_as_is` has not returned yet."""
-        self._created: list[JSON] = []
+        self._created: deque[JSON] = deque()
         """Moves that `take_created` has not returned yet."""
         self._closed: dict[str, tuple[float, str]] = {}
         """Namespaces in which no move could be created: until when none is tried again (monotonic), and why."""
@@ -92,9 +79,8 @@ class Actuator:
 
         Returns how many of them our gate still holds.
         """
-        found = self._backoff.due(
-            order for placement in plan.placements if (order := _order(placement, context)) is not None
-        )
+        orders_of = (order for placement in plan.placements if (order := _order(placement, context)) is not None)
+        found = actions.due(self._lane, orders_of)
         placed, surplus = (
             [order for order in found if (order.placement.node is not None) is with_place]
             for with_place in (True, False)
@@ -105,9 +91,8 @@ class Actuator:
         outcomes = [
             outcome
             for part in (placed, surplus)
-            for outcome in actions.release_bounded(self._client, self._bulkhead, part, levels)
+            for outcome in actions.release_many(self._client, self._lane, part, levels)
         ]
-        self._backoff.note(orders, outcomes)
         self._measure(context, orders, outcomes)
         topology_of = {e.uid: e.topology for e in context.snapshot.executors}
         noted = [
@@ -140,7 +125,7 @@ class Actuator:
         ]
         if not wanted or self._monotonic() < self._nominates_from:
             return orders
-        outcomes = nomination.nominate_many(self._client, self._bulkhead, wanted)
+        outcomes = nomination.nominate_many(self._client, self._lane, wanted)
         for outcome in outcomes:
             self._telemetry.count_write("nomination", outcome)
         if outcomes and all(isinstance(outcome, actions.Refused) and outcome.forbidden for outcome in outcomes):
@@ -150,29 +135,22 @@ class Actuator:
 
     def _not_nominated(self, context: Context, orders: list[actions.Release]) -> list[actions.Release]:
         """Without the nominations that a crash before the release has left: this plan gives that room to others."""
-        found, outcomes = nomination.clear_left_over(self._client, self._bulkhead, orders, context.pods)
+        found, outcomes = nomination.clear_left_over(self._client, self._lane, orders, context.pods)
         for outcome in outcomes:
             self._telemetry.count_write("nomination", outcome)
         return found
 
-    def clear_nominations(self, context: Context, plan: Plan) -> bool:
-        """Of executors that found no room, so that an autoscaler sees them. Returns whether all had their turn."""
-        return self.clear_nominations_of(
-            [pod for uid in plan.overdue_nominations if (pod := context.pods.get(uid)) is not None]
-        )
+    def clear_nominations(self, context: Context, plan: Plan) -> None:
+        """Of executors that found no room, so that an autoscaler sees them."""
+        self.clear_nominations_of(pod for uid in plan.overdue_nominations if (pod := context.pods.get(uid)) is not None)
 
-    def clear_nominations_of(self, pods: Sequence[Pod]) -> bool:
-        """The same for these pods."""
-        now = self._some(pods, lambda pod: pod.namespace)
-        for outcome in nomination.clear_many(self._client, self._bulkhead, now):
-            self._telemetry.count_write("nomination", outcome)
-        return len(now) == len(pods)
+    def clear_nominations_of(self, pods: Iterable[Pod]) -> None:
+        """The same for these pods. Nothing waits for it: they have found no room already."""
+        for pod in pods:
+            self._lane.submit(pod.namespace, nomination.clearing_key(pod), Rank.MOVE, partial(self._clear, pod))
 
-    def _some(self, items: Sequence[T], namespace: Callable[[T], str]) -> list[T]:
-        """As many of these as are mended in a pass, each namespace in turn."""
-        self._draws += 1
-        served = lots(map(namespace, items), draw=self._draws)
-        return in_turn(items, namespace=namespace, served=served)[:_MOST_MENDED]
+    def _clear(self, pod: Pod) -> None:
+        self._telemetry.count_write("nomination", nomination.clear_nomination(self._client, pod))
 
     def report_displaced(self, context: Context, plan: Plan) -> None:
         """Report which executors are not on the nodes chosen for them: one line and Event for each topology."""
@@ -193,11 +171,9 @@ class Actuator:
         `failed`: by namespace, a policy that would have placed executors there, had its pass not failed.
         """
         held = [pod for pod in pods if pod.held is not None and not pod.leaving]
-        orders = self._backoff.due(
-            order for pod in held if (order := actions.order(pod, _stray(pod, failed))) is not None
-        )
-        outcomes = actions.release_bounded(self._client, self._bulkhead, orders, Levels(()))
-        self._backoff.note(orders, outcomes)
+        found = (order for pod in held if (order := actions.order(pod, _stray(pod, failed))) is not None)
+        orders = actions.due(self._lane, found)
+        outcomes = actions.release_many(self._client, self._lane, orders, Levels(()))
         for outcome in outcomes:
             self._telemetry.count_write("release", outcome)
         done = list(zip(orders, outcomes, strict=True))
@@ -216,26 +192,21 @@ class Actuator:
                 if held_since is not None:
                     self._telemetry.count_hold(context.name, max(0.0, now - held_since), now=now)
 
-    def delete_stranded(self, context: Context, plan: Plan) -> bool:
-        """Delete pods whose place can't run them, so that Spark creates others. Returns whether all had their turn."""
-        now = self._some(plan.replacements, lambda placement: placement.namespace)
-        outcomes = self._bulkhead.map(
-            lambda each: actions.delete_unscheduled(
-                self._client, namespace=each.namespace, name=each.pod, uid=each.uid
-            ),
-            now,
-            key=lambda each: each.uid,
-            namespace=lambda each: each.namespace,
+    def delete_stranded(self, context: Context, plan: Plan) -> None:
+        """Delete pods whose place can't run them, so that Spark creates others. Nothing waits for that."""
+        for each in plan.replacements:
+            work = partial(self._delete, context.name, each)
+            self._lane.submit(each.namespace, f"delete {each.uid}", Rank.MOVE, work)
+
+    def _delete(self, policy: str, placement: Placement) -> None:
+        outcome = actions.delete_unscheduled(
+            self._client, namespace=placement.namespace, name=placement.pod, uid=placement.uid
         )
-        for placement, outcome in zip(now, outcomes, strict=True):
-            if outcome is None:
-                continue
-            self._telemetry.count_write("delete", outcome)
-            if isinstance(outcome, actions.Deleted):
-                about = {"move": placement.move or "", "executor": placement.executor}
-                logs.note_done(logs.Line.DELETED, context.name, **about, outcome=outcome)
-                self._post(_pod(placement), EventReason.PLACED_AGAIN, "Place", placement.detail, warning=True)
-        return len(now) == len(plan.replacements)
+        self._telemetry.count_write("delete", outcome)
+        if isinstance(outcome, actions.Deleted):
+            about = {"move": placement.move or "", "executor": placement.executor}
+            logs.note_done(logs.Line.DELETED, policy, **about, outcome=outcome)
+            self._post(_pod(placement), EventReason.PLACED_AGAIN, "Place", placement.detail, warning=True)
 
     def closed_namespaces(self) -> dict[str, str]:
         """Namespaces in which moves could lately not be created, and why."""
@@ -245,8 +216,7 @@ class Actuator:
 
     def take_created(self) -> list[JSON]:
         """The moves created since this was last asked."""
-        created, self._created = self._created, []
-        return created
+        return [self._created.popleft() for _ in range(len(self._created))]
 
     def create_moves(self, context: Context, plan: Plan) -> None:
         """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
@@ -267,14 +237,19 @@ class Actuator:
             )
             for move in plan.moves
         ]
-        answers = self._creating.map(
-            self._create,
-            wanted,
-            key=lambda each: f"{each['metadata']['namespace']}/{each['metadata']['name']}",
-            namespace=lambda each: each["metadata"]["namespace"],
-        )
-        for move, each, answer in zip(plan.moves, wanted, answers, strict=True):
-            self._conclude(context, move, wanted=each, answer=answer)
+        jobs = [
+            self._lane.submit(
+                move.namespace,
+                f"create {move.namespace}/{each['metadata']['name']}",
+                Rank.CREATE,
+                partial(self._create, each),
+            )
+            for move, each in zip(plan.moves, wanted, strict=True)
+        ]
+        # So that the next pass knows of them, unless a webhook is slow.
+        self._lane.wait(jobs)
+        for move, each, job in zip(plan.moves, wanted, jobs, strict=True):
+            self._conclude(context, move, wanted=each, answer=job.answer())
 
     def _count(self, context: Context, move: PlannedMove, kind: str) -> None:
         self._telemetry.decisions.labels(context.name, kind).inc()
@@ -336,10 +311,9 @@ class Actuator:
             self._report_topology(context, key, nodes)
 
     def _report_unpinned(self, pods: Iterable[_Done]) -> None:
-        news = (done for done in pods if _is_news(done[1]))
-        told = in_turn(news, namespace=lambda done: done[0].placement.namespace)[:_MOST_EVENTS]
-        for order, outcome in told:
-            self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
+        for order, outcome in pods:
+            if _is_news(outcome):
+                self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
 
     def _report_topology(self, context: Context, key: str, nodes: list[str]) -> None:
         where = ", ".join(f"{count} on {node}" for node, count in sorted(Counter(nodes).items())[:12])

@@ -19,14 +19,13 @@ from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock, LabelsOf, Rests, refused
 from ballast.controller.quarantine import Quarantine, logged
 from ballast.kube import actions, nomination
-from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.pods import Pod
-from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import Levels, Memory, Pin, Placement, Reason
 from ballast.placement.fallback import fallback
 from ballast.planner.release import fair_part, stands_aside
 from ballast.prometheus import Reading
+from ballast.tenancy.lane import Job, Lane
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,30 +67,25 @@ class Overdue:
 class GateTimeout:
     """`gated`: the pods that our gate is in. `places`: a quick answer for them. `rest`: as `Switch.rest`.
 
-    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back. `patience_seconds`: as of Bulkhead.
+    `clock`: seconds since the epoch.
     """
 
     def __init__(
         self,
         client: Client,
+        lane: Lane,
         *,
         gated: Callable[[], list[Pod]],
         places: Places,
         clock: Callable[[], float],
-        monotonic: Callable[[], float] = time.monotonic,
         rest: Rests = lambda _: {},
         labels_of: LabelsOf = lambda _: {},
-        patience_seconds: float = WAIT_SECONDS,
     ) -> None:
-        self._client, self._gated, self._places, self._clock, self._rest = client, gated, places, clock, rest
-        self._labels_of = labels_of
+        self._client, self._lane, self._gated, self._places, self._clock = client, lane, gated, places, clock
+        self._rest, self._labels_of = rest, labels_of
         self._gates = GateClock()
-        self._backoff = ReleaseBackoff(monotonic)
-        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
-        self._deletions = Bulkhead(client.connections, seconds=patience_seconds)
-        """Releases of a slow namespace would leave no room for deletions there."""
-        self._late: dict[str, actions.ReleaseOutcome] = {}
-        """Late answers to releases, by uid. The bulkhead's threads write them: only single items are touched."""
+        self._late: dict[str, Job[actions.ReleaseOutcome]] = {}
+        """Releases, by uid, that were not answered in time."""
 
     def run(self) -> Overdue:
         """Release what is overdue. Raises KubeError when the gated pods are not known."""
@@ -111,14 +105,14 @@ class GateTimeout:
 
     def _waiting(self) -> list[Pod]:
         pods = [pod for pod in self._gated() if not pod.leaving]
-        for uid in self._late.copy().keys() - {pod.uid for pod in pods}:
-            self._late.pop(uid, None)
+        for uid in self._late.keys() - {pod.uid for pod in pods}:
+            del self._late[uid]
         return pods
 
     def release(self, pods: Sequence[Pod], *, bounded: bool = True, replace: bool = True) -> Overdue:
         """`bounded`: without waiting for pods of namespaces about which the API server is slow."""
         # First, since places are then computed only for pods whose release is tried.
-        pods = self._backoff.due(pods)
+        pods = actions.due(self._lane, pods) if bounded else pods
         if not pods:
             return Overdue()
         placed = self._placed(pods)
@@ -131,13 +125,9 @@ class GateTimeout:
         done: list[logs.Outcome] = []
         for levels, found in by_levels.items():
             orders = self._not_nominated(found, pods)
-            outcomes = (
-                actions.release_bounded(self._client, self._bulkhead, orders, levels, late=self._late)
-                if bounded
-                else actions.release_many(self._client, orders, levels)
+            outcomes = actions.release_many(
+                self._client, self._lane, orders, levels, late=self._late, patiently=not bounded
             )
-            if replace:
-                self._backoff.note(orders, outcomes)
             done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
         policies = {uid: place.policy for uid, place in placed.items()}
         _log(done, policies)
@@ -158,7 +148,7 @@ class GateTimeout:
         `outcomes`: of releases, by uid.
         """
         stuck = refused(pods, outcomes, self._rest, self._labels_of)
-        for pod, outcome in actions.delete_gated_many(self._client, self._deletions, stuck):
+        for pod, outcome in actions.delete_gated_many(self._client, self._lane, stuck):
             logs.note_done(logs.Line.DELETED, "", move="", executor=pod.key, outcome=outcome)
 
     def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
@@ -167,7 +157,7 @@ class GateTimeout:
         The nominated node need not be in the zone that was found now. There may be no leader that clears nominations
         later, and Karpenter provides no node for a nominated pod.
         """
-        found, _ = nomination.clear_left_over(self._client, self._bulkhead, orders, {pod.uid: pod for pod in pods})
+        found, _ = nomination.clear_left_over(self._client, self._lane, orders, {pod.uid: pod for pod in pods})
         return found
 
     def _placed(self, pods: Sequence[Pod]) -> dict[str, Place]:

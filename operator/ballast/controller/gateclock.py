@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ballast.kube import actions, kinds, names
-from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
 from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Levels, Pin, Placement, Reason
+from ballast.tenancy.lane import Lane
 
 STALE_AFTER_SECONDS = 11.5
 """A little more than the longest gate timeout: by then the leader should have released the pod."""
@@ -102,7 +102,7 @@ class StaleGates:
 
     def __init__(self, client: Client, *, clock: Callable[[], float], rest: Rests = lambda _: {}) -> None:
         """`rest`: as `Switch.rest`."""
-        self._client, self._clock, self._rest = client, clock, rest
+        self._client, self._clock, self._rest, self._lane = client, clock, rest, Lane()
         self._reader = PodReader()
         self._gates = GateClock()
 
@@ -137,13 +137,13 @@ class StaleGates:
         """Executors whose release is refused are deleted once nothing gates their successors."""
         pods = list(pods)
         orders = [order for pod in pods if (order := _order(pod))]
-        outcomes = actions.release_many(self._client, orders, Levels(()))
+        outcomes = actions.release_many(self._client, self._lane, orders, Levels(()), patiently=True)
         found: dict[str, actions.ReleaseOutcome | actions.Deleted] = {
             f"{order.namespace}/{order.name}": outcome for order, outcome in zip(orders, outcomes, strict=True)
         }
         by_uid = {order.uid: outcome for order, outcome in zip(orders, outcomes, strict=True)}
         stuck = refused(pods, by_uid, self._rest, self._labels_of) if replace else []
-        for pod, outcome in actions.delete_gated_many(self._client, Bulkhead(self._client.connections), stuck):
+        for pod, outcome in actions.delete_gated_many(self._client, self._lane, stuck):
             if isinstance(outcome, actions.Deleted | actions.Vanished):
                 found[pod.key] = outcome
         return found

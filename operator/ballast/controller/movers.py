@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from ballast.controller import logs
 from ballast.controller.cluster_objects import OpenMove
@@ -13,9 +16,7 @@ from ballast.controller.deleted_moves import given_up
 from ballast.controller.loop import earliest
 from ballast.controller.move_facts import facts
 from ballast.controller.telemetry import Telemetry
-from ballast.controller.turns import MoveTurns
 from ballast.kube import actions, kinds, nomination
-from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, KubeError, NotFound, TooLarge
@@ -38,9 +39,17 @@ from ballast.moves import (
     record,
     turned_away,
 )
+from ballast.tenancy.lane import Job, Lane, Rank
 
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _MOST_STEPS = 6
+PATIENCE_SECONDS = 0.25
+"""How long a reconcile waits for answers about moves, over all of them; not at all once executors are to be released.
+Without the answer, the next reconcile goes on with the move.
+"""
+_LOOK_SECONDS = 1.0
+"""Until the next reconcile looks whether there is an answer."""
 _FRESH_SECONDS = 5.0
 """How old an answer may be for which a move has waited."""
 _NOT_READ: tuple[float, list[SeenPod] | None] = 0.0, None
@@ -83,8 +92,16 @@ class _Answers:
                 answers.pop(key, None)
 
 
+class _Write(NamedTuple):
+    """Of a move's state that is not answered."""
+
+    job: Job[JSON | KubeError]
+    move: OpenMove
+    """As it counts meanwhile: budgets are not to be exceeded because an API server is slow."""
+
+
 class Movers:
-    """Advances moves. `clock`: seconds since the epoch. `patience_seconds`: as of Bulkhead.
+    """Advances moves. `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
 
     `reread`: the pods that a move is about, read from the API server, where a context's pods may be older than what was
     last written about the move. None: a context's pods were always read after its moves.
@@ -93,63 +110,69 @@ class Movers:
     def __init__(
         self,
         client: Client,
+        lane: Lane,
         *,
         events: EventRecorder,
         telemetry: Telemetry,
         clock: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
         reread: Reread | None = None,
-        patience_seconds: float = WAIT_SECONDS,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
+        self._client, self._lane, self._events, self._telemetry = client, lane, events, telemetry
+        self._clock, self._monotonic = clock, monotonic
         self._reread = reread
-        self._answers, self._turns = _Answers(), MoveTurns()
-        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
-        self._writing = Bulkhead(client.connections, seconds=patience_seconds)
-        # A page of pods may be 16 MiB long, and takes more while it is read.
-        self._reading = Bulkhead(client.connections, seconds=patience_seconds, most_while_slow=1, most_slow=3)
+        self._answers = _Answers()
+        self._patience_seconds = self._patience_left = patience_seconds
+        self._release_due: Callable[[], bool] = lambda: False
+        self._unanswered: dict[str, _Write] = {}
+        """By uid."""
         self._unwritable: dict[str, OpenMove] = {}
         """Moves whose status can't be written, by uid, as they count."""
 
     def as_they_count(self, moves: Sequence[OpenMove]) -> list[OpenMove]:
-        """Those as ended whose status can't be written: a user may make a move as long as etcd takes once it has begun,
-        and it would stay open for good.
+        """Those in their new state whose write is not answered, and those as ended whose status can't be written.
+
+        A user may make a move as long as etcd takes once it has begun, and it would stay open for good.
         """
+        self._forget_answered()
+        moves = [self._unanswered[each.uid].move if each.uid in self._unanswered else each for each in moves]
         known = {_version(each): each for each in self._unwritable.values()}
         found = [known.get(_version(each), each) for each in moves]
         self._unwritable = {uid: each for each in found if (uid := each.uid) in self._unwritable}
         return found
 
-    def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
+    def keep(self, moves: Sequence[OpenMove], *, release_due: Callable[[], bool] = lambda: False) -> None:
         """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten.
 
-        `gated`: whether executors wait for Ballast alone.
+        `release_due`: whether executors are to be released now.
         """
         self._answers.keep({each.uid for each in moves})
-        self._turns.begin(moves, gated=gated)
+        self._patience_left, self._release_due = self._patience_seconds, release_due
 
-    def run(
-        self, context: Context, moves: list[OpenMove], *, release_due: Callable[[], bool] = lambda: False
-    ) -> tuple[list[OpenMove], float | None]:
-        """Advance each of the pool's open moves that has its turn as far as it goes now.
+    def run(self, context: Context, moves: list[OpenMove]) -> tuple[list[OpenMove], float | None]:
+        """Advance each of the pool's open moves as far as it goes now.
 
-        `release_due`: whether executors are to be released now. Returns all of them in their new state, and when to
-        look again although nothing happens.
+        Returns all of them in their new state, and when to look again although nothing happens.
         """
+        self._forget_answered()
         known = {each.key: each for each in moves}
         wake = [
-            self._guarded(each, lambda move: self._advance(move, context, known))
-            for each in self._in_turn(moves, release_due)
+            self._guarded(each, lambda move: self._advance(move, context, known)) for each in sorted(moves, key=_rank)
         ]
-        return list(known.values()), earliest([*wake, self._turns.again_at(self._clock())])
+        return list(known.values()), earliest(wake)
 
-    def _in_turn(self, moves: Iterable[OpenMove], release_due: Callable[[], bool]) -> Iterator[OpenMove]:
-        for each in self._turns.order(moves):
-            if release_due():
-                self._turns.hurry()
-            if self._turns.comes(each):
-                began = self._clock()
-                yield each
-                self._turns.spent(self._clock() - began)
+    def _forget_answered(self) -> None:
+        self._unanswered = {uid: write for uid, write in self._unanswered.items() if not write.job.over}
+
+    def _asked(self, each: OpenMove, work: Callable[[], T], *, rank: Rank = Rank.MOVE) -> Job[T]:
+        """Have it done by the lane; waits for the answer as long as the reconcile has patience."""
+        job = self._lane.submit(each.namespace, _key(each), rank, work)
+        if self._patience_left > 0 and not self._release_due():
+            began = self._monotonic()
+            self._lane.wait([job], seconds=self._patience_left)
+            self._patience_left -= self._monotonic() - began
+        return job
 
     def _guarded(self, each: OpenMove, work: Callable[[OpenMove], float | None]) -> float | None:
         """An error about one move must not block the other moves, or the executors that are gated.
@@ -169,19 +192,20 @@ class Movers:
         if each.state.phase.ended:
             self._expire(each, context.policy.moves)
             return None
-        if any(bulkhead.under_way(each.key) for bulkhead in (self._bulkhead, self._writing, self._reading)):
-            return self._clock() + 1.0
+        if self._lane.holds(_key(each), each.namespace):
+            return self._clock() + _LOOK_SECONDS
         return self._carry(each, context, known)
 
-    def turn_away(self, moves: Iterable[OpenMove], *, release_due: Callable[[], bool] = lambda: False) -> float | None:
-        """End orphaned moves for which no policy has come back in time. Returns when to look again."""
-        for each in self._in_turn(moves, release_due):
+    def turn_away(self, moves: Iterable[OpenMove]) -> None:
+        """End orphaned moves for which no policy has come back in time."""
+        for each in moves:
             self._guarded(each, self._turn_away)
-        return self._turns.again_at(self._clock())
 
     def _turn_away(self, each: OpenMove) -> None:
         if each.state.phase.ended:
             self._expire(each, _NO_POLICY)
+        elif self._lane.holds(_key(each), each.namespace):
+            return
         elif (step := turned_away(each.state, self._clock())) is not None:
             self._write(each, step, "")
 
@@ -190,12 +214,14 @@ class Movers:
             # A finalizer may keep it for good: it must not use up other moves' turns.
             return
         outlived = record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock())
-        if outlived and self._turns.may_delete():
-            self._writing.one(
-                lambda: delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw),
-                key=each.key,
-                namespace=each.namespace,
-            )
+        if outlived:
+            self._lane.submit(each.namespace, _key(each), Rank.MOVE, partial(self._delete, each))
+
+    def _delete(self, each: OpenMove) -> None:
+        try:
+            delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
+        except KubeError as error:
+            _LOG.warning("move %s was not deleted: %s", each.key, error)
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
         """Steps on while only states are written; `known` always holds what was written last. Returns when to look.
@@ -210,15 +236,16 @@ class Movers:
             if reread is not None and (step.changed or step.effect is not None):
                 fresh, reread = self._read_again(each, context, reread), None
                 if fresh is None:
-                    return self._clock() + 1.0
+                    return self._clock() + _LOOK_SECONDS
                 context = fresh
                 continue
             if not step.changed:
                 return self._effect(step, each, context)
             written = self._write(each, step, context.name)
-            if written is None:
-                return self._clock() + 1.0
-            each = known[each.key] = written
+            if written is not None:
+                each = known[each.key] = written
+            if written is None or each.uid in self._unanswered:
+                return self._clock() + _LOOK_SECONDS
             if each.state.phase.ended:
                 return None
             if step.look_again:
@@ -226,16 +253,18 @@ class Movers:
         return self._clock()
 
     def _write(self, each: OpenMove, step: Step, policy: str) -> OpenMove | None:
-        """The move as written; None when another client wrote the object meanwhile, or the answer is late.
-
-        A webhook may take as long as it likes, while executors of others are gated: so a late answer is not awaited.
-        """
-        written = self._writing.one(lambda: self._written(each, step, policy), key=each.key, namespace=each.namespace)
+        """The move as written, or as it is being written; None when another client wrote the object meanwhile."""
+        job = self._asked(each, partial(self._written, each, step, policy))
+        written = job.answer()
+        if written is None:
+            counts = each if step.move.phase.ended else OpenMove(each.raw, step.move)
+            self._unanswered[each.uid] = _Write(job, counts)
+            return counts
         if isinstance(written, TooLarge):
             _LOG.warning("move %s counts as ended: %s", each.key, written)
             ended = self._unwritable[each.uid] = given_up(each, self._clock())
             return ended
-        return None if written is None or isinstance(written, KubeError) else OpenMove(written, step.move)
+        return None if isinstance(written, KubeError) else OpenMove(written, step.move)
 
     def _written(self, each: OpenMove, step: Step, policy: str) -> JSON | KubeError:
         """The object with its new state, whose Events follow; or why it could not be written."""
@@ -287,20 +316,20 @@ class Movers:
 
         at, pods = self._answers.pods.pop(each.uid, _NOT_READ)
         if pods is None or self._clock() - at > _FRESH_SECONDS:
-            self._reading.one(read, key=each.key, namespace=orders.namespace)
+            self._asked(each, read).answer()
             _, pods = self._answers.pods.pop(each.uid, _NOT_READ)
         return None if pods is None else context.with_pods(orders.namespace, application, pods)
 
     def _effect(self, step: Step, each: OpenMove, context: Context) -> float | None:
         """Do what the step asks for; returns when to look again.
 
-        It does not wait long for the answer: a webhook may take as long as it likes, and others' executors are gated.
-        As long as there is none, nothing more is decided about the move.
+        As long as there is no answer, nothing more is decided about the move.
         """
         if (effect := step.effect) is None:
             return step.wake_at
-        self._bulkhead.one(lambda: self._do(effect, each, context), key=each.key, namespace=each.namespace)
-        return self._clock() + 1.0
+        rank = Rank.RELEASE if isinstance(effect, PinReplacement | ReleaseUnpinned) else Rank.MOVE
+        self._asked(each, lambda: self._do(effect, each, context), rank=rank).answer()
+        return self._clock() + _LOOK_SECONDS
 
     def _do(self, effect: Effect, each: OpenMove, context: Context) -> None:
         namespace, key = each.namespace, each.key
@@ -374,6 +403,17 @@ class Movers:
         outcome = actions.release(self._client, order, context.policy.levels)
         _keep(self._answers.pin, each.uid, outcome.detail if isinstance(outcome, actions.Refused) else "")
         self._telemetry.count_write("release", outcome)
+
+
+def _key(each: OpenMove) -> str:
+    """Of the lane's jobs about the move: one after the other."""
+    return f"move {each.uid}"
+
+
+def _rank(each: OpenMove) -> tuple[bool, float, str]:
+    """Moves under way and those that ended come first, the oldest before others: they hold budgets of others."""
+    phase = each.state.phase
+    return not (phase.in_flight or phase.ended), each.state.orders.created_at, each.key
 
 
 def _version(each: OpenMove) -> tuple[str, str]:

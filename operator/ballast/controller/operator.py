@@ -35,9 +35,10 @@ from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
-from ballast.kube.events import QueuedEventRecorder
+from ballast.kube.events import EventRecorder
 from ballast.kube.kinds import Kind
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
+from ballast.tenancy.lane import Lane
 
 _LOG = logging.getLogger(__name__)
 _GATES_EVERY_SECONDS = 1.0
@@ -53,6 +54,8 @@ _FALLBACK_SECONDS = 1.0
 """For the cluster's state when executors are overdue; then they are released as they are."""
 _NOTICED_SECONDS = 0.5
 """Until API servers have most likely seen that the switch is off. The next leader waits as long for the lease."""
+_LAST_WRITES_SECONDS = 1.0
+"""For Events and statuses that wait when the operator stops."""
 _LATE_SECONDS = 5.0
 """An event that a list has shown to be missing may still come within this time."""
 
@@ -86,6 +89,7 @@ class Operator:
         ProcessCollector(registry=self._telemetry.registry)
         self._telemetry.build.info({"version": version("ballast-operator"), "python": platform.python_version()})
         self._client = Client(connection, observer=self._telemetry.count_request)
+        self._lane = Lane()
         self._agenda = Agenda()
         self._pulse = Pulse(time.monotonic)
         self._lease = LeaseSettings.of_duration(
@@ -124,24 +128,28 @@ class Operator:
             failed=self._failed.put,
         )
         self._client.written = self._state.wrote
-        self._events = QueuedEventRecorder(
+        self._events = EventRecorder(
             self._client,
+            self._lane,
             instance=settings.identity,
             clock=self._clock,
             on_error=lambda error: _LOG.warning("an event was lost: %s", error),
         )
         self._reporter = Reporter(
             self._client,
+            self._lane,
             events=self._events,
             clock=self._clock,
             stays_off=lambda: self._switch.stays_off,
             rests=lambda: self._switch.rests,
+            try_again=self._try_again,
         )
         self._released = Released()
         self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
         self._gates = GateTimeout(
             self._client,
+            self._lane,
             gated=self._state.gated,
             places=places,
             clock=self._clock,
@@ -158,12 +166,15 @@ class Operator:
             metrics=self._metrics,
             movers=Movers(
                 self._client,
+                self._lane,
                 events=self._events,
                 telemetry=self._telemetry,
                 clock=self._clock,
                 reread=self._state.reread,
             ),
-            actuator=Actuator(self._client, events=self._events, telemetry=self._telemetry, clock=self._clock),
+            actuator=Actuator(
+                self._client, self._lane, events=self._events, telemetry=self._telemetry, clock=self._clock
+            ),
             reporter=self._reporter,
             switch=self._switch,
             telemetry=self._telemetry,
@@ -240,6 +251,10 @@ class Operator:
         """From any thread."""
         self._work.call(partial(self._agenda.mark, after_seconds=CALM_SECONDS))
 
+    def _try_again(self, after_seconds: float) -> None:
+        """From any thread."""
+        self._work.call(partial(self._agenda.mark, after_seconds=after_seconds))
+
     def _gated(self) -> None:
         """Executors at their gates do not wait until the loop has rested from a flood of other changes."""
         self._work.call(partial(self._agenda.promise, after_seconds=CALM_SECONDS))
@@ -264,6 +279,7 @@ class Operator:
                 self._agenda.mark()
             elif led and not leading:
                 self._note_leading(leading=False)
+                self._lane.forget()
                 self._agenda.mark()
             led = leading
             self._telemetry.leading.set(int(leading))
@@ -438,7 +454,8 @@ class Operator:
             await asyncio.wait_for(in_background(self._election.release), self._settings.stop_seconds / 2)
         except TimeoutError:
             _LOG.warning("the API server hangs: the lease was not given up")
-        for each in (self._reconciler, self._events, self._metrics, self._election_client, self._client):
+        await in_background(partial(self._lane.drain, _LAST_WRITES_SECONDS))
+        for each in (self._reconciler, self._metrics, self._election_client, self._client):
             each.close()
 
 

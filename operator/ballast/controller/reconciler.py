@@ -20,7 +20,6 @@ from ballast.controller.deleted_moves import DeletedMoves
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.loop import earliest
-from ballast.controller.membership import key_of
 from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.metrics_requests import MetricsRequests, PolicyMetrics
@@ -44,7 +43,7 @@ from ballast.planner.plan import plan
 
 _LOG = logging.getLogger(__name__)
 _REST_SECONDS = 1.0
-"""Until a pass goes on with what was too much for the one before."""
+"""Until pods whose opting in is in doubt are read again."""
 _SOON_SECONDS = 0.4
 """Before executors are to be released: about as long as a reconcile takes while a user creates thousands of objects."""
 
@@ -152,12 +151,11 @@ class Reconciler:
         if due is None:
             return self._clock()
         due.append(self._release_strays(objects))
-        due.append(self._clear_strays(objects))
-        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
+        self._clear_strays(objects)
+        self._parts.movers.turn_away(cluster_view.own_moves(moves, None))
         self._parts.telemetry.unclaimed.set(self._unclaimed(objects))
         self._forget_all_but({read.resource.metadata.name for read in objects.policies})
-        due.append(self._parts.reporter.conclude(self._release_due))
-        self._topology_turns.postpone(self._parts.reporter.postponed)
+        due.append(self._parts.reporter.conclude())
         due.append(self._topology_turns.again_at(self._clock()))
         # A clock that was set back meanwhile must not put the next reconcile off.
         set_back_seconds = min(0.0, self._clock() - cluster_view.now)
@@ -195,14 +193,12 @@ class Reconciler:
         self._topology_turns.begin((read.resource for read in objects.topologies), self._clock(), gated=gated)
         now, self._looked_at = self._clock(), self._monotonic()
         cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._topology_turns)
-        self._parts.movers.keep(moves, gated=gated)
-        turned_away = (read for read, _ in objects.turned_away)
-        topologies = {key_of(read.resource) for read in (*objects.topologies, *turned_away)}
+        self._parts.movers.keep(moves, release_due=self._release_due)
         lists = objects.lists
         gates = self._parts.switch.gates
         self._gate_missing = self._ungated.look(lists.pods, lists.namespaces, gates=gates, now=now)
         self._parts.released.keep({pod.uid for pod in lists.pods})
-        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses)
+        self._parts.reporter.begin(policies, [*objects.broken, *broken], objects.excesses)
         self._seen, self._failed, self.release_at = set(), {}, None
         return cluster_view, moves
 
@@ -221,15 +217,15 @@ class Reconciler:
         pods = (pod for pod in objects.lists.pods if pod.namespace not in self._failed)
         return len(unclaimed(pods, objects.lists.namespaces, self._seen))
 
-    def _clear_strays(self, objects: ClusterObjects) -> float | None:
-        """Clear the nominations of pods that no pass has seen; returns when to go on if there are too many.
+    def _clear_strays(self, objects: ClusterObjects) -> None:
+        """Clear the nominations of pods that no pass has seen.
 
         kube-scheduler would keep the room of their nodes for good. A user may have taken an executor's labels away, or
         its policy is gone. A gated pod loses its nomination when it is released, unless it is being deleted.
         """
         nominated = [pod for pod in objects.lists.pods if pod.nominated is not None and pod.uid not in self._seen]
         strays = [pod for pod in nominated if pod.held is None or pod.leaving]
-        return None if self._parts.actuator.clear_nominations_of(strays) else self._clock() + _REST_SECONDS
+        self._parts.actuator.clear_nominations_of(strays)
 
     def _forget_all_but(self, policies: set[str]) -> None:
         for name in self._kept.keys() - policies:
@@ -314,14 +310,14 @@ class Reconciler:
             {each.uid: each.reason for each in decided.placements if each.node is None and each.reason is not None}
             | self._parts.actuator.take_as_is()
         )
-        deleted = self._parts.actuator.delete_stranded(context, decided)
-        cleared = self._parts.actuator.clear_nominations(context, decided)
+        self._parts.actuator.delete_stranded(context, decided)
+        self._parts.actuator.clear_nominations(context, decided)
         self._parts.actuator.report_displaced(context, decided)
         self.release_at = earliest((self.release_at, decided.wake_at))
         own = cluster_view.own_moves(moves, name)
         waiting = [each for each in own if each.namespace in context.left_out]
         followed = [each for each in own if each.namespace not in context.left_out]
-        mine, moves_wake = self._parts.movers.run(context, followed, release_due=self._release_due)
+        mine, moves_wake = self._parts.movers.run(context, followed)
         self._deleted_moves.advanced(mine)
         context = _with_moves(context, [*mine, *waiting, *cluster_view.own_moves(self._deleted, name)])
         # A notice does not wait for new metrics.
@@ -337,8 +333,7 @@ class Reconciler:
         status_due = self._parts.reporter.report(context, decided, memory, renew=full)
         metrics_in = self._requests.next_in(kept.metrics, read.resource.spec, self._looked_at)
         unconfirmed_due = None if confirmed else cluster_view.now + _REST_SECONDS
-        rest_due = None if deleted and cleared else cluster_view.now + _REST_SECONDS
-        ends = (status_due, decided.wake_at, moves_wake, unconfirmed_due, rest_due)
+        ends = (status_due, decided.wake_at, moves_wake, unconfirmed_due)
         return earliest((cluster_view.now + metrics_in, *ends))
 
     def _decide(

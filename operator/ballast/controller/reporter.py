@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,16 +23,15 @@ from ballast.controller.membership import key_of
 from ballast.controller.quota import Excess
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.status.topology import Adviser
-from ballast.controller.turns import StatusTurns
 from ballast.errors import BallastError, described
 from ballast.kube import kinds
-from ballast.kube.bulkhead import WAIT_SECONDS, Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
 from ballast.model import ConditionReason, EventReason, Memory, MovesMode, Phase, Plan
+from ballast.tenancy.lane import Lane, Rank
 
 _LOG = logging.getLogger(__name__)
 _NO_FAULT = (ConditionReason.NOT_CONFIGURED, ConditionReason.NO_ANSWER_YET)
@@ -43,10 +43,10 @@ condition come and go, in every reconcile.
 """
 _URGENT_SECONDS = 5.0
 """Until one more urgent write is allowed."""
-_LATE_SECONDS = 5.0
-"""After a write that was not answered in time, until the status is tried again."""
 _RETRY_SECONDS = 1.0
-"""Until a status is written again after a conflict."""
+"""Until a status is written again after a conflict, or next to one that is under way."""
+_SERVER_SECONDS = 10.0
+"""The same while the API server takes no statuses."""
 
 JSON = dict[str, Any]
 
@@ -54,34 +54,36 @@ JSON = dict[str, Any]
 class Reporter:
     """`clock`: seconds since the epoch; `stays_off`: whether the gate switch stays off although this operator leads.
 
-    `rests`: by namespace, where executors are not gated for now. `patience_seconds`: as of Bulkhead.
+    `rests`: by namespace, where executors are not gated for now. `try_again`: is called, from any thread, with the
+    seconds after which a status is to be worked out again, because the object has changed.
     """
 
     def __init__(
         self,
         client: Client,
+        lane: Lane,
         *,
         events: EventRecorder,
         clock: Callable[[], float],
         stays_off: Callable[[], bool] = lambda: False,
         rests: Callable[[], Mapping[str, Rest]] = dict,
-        patience_seconds: float = WAIT_SECONDS,
+        try_again: Callable[[float], object] = lambda _: None,
     ) -> None:
-        self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
-        self._rests = rests
+        self._client, self._lane, self._events, self._clock = client, lane, events, clock
+        self._stays_off, self._rests, self._try_again = stays_off, rests, try_again
         self._written: dict[str, _Written] = {}
+        """By uid. The lane's threads write it, too, under the lock."""
+        self._lock = threading.Lock()
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
         self._changes = Changes()
         self._policies: frozenset[str] = frozenset()
         self._candidates: dict[str, tuple[Read[SparkTopology], list[Candidate]]] = {}
         """Of this reconcile, by topology key."""
-        self._turns = StatusTurns()
-        self._bulkhead = Bulkhead(client.connections, seconds=patience_seconds)
 
     def __len__(self) -> int:
         """How many things it remembers from reconcile to reconcile."""
-        return len(self._written) + len(self._told) + len(self._advisers) + len(self._changes) + len(self._turns)
+        return len(self._written) + len(self._told) + len(self._advisers) + len(self._changes)
 
     def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> float | None:
         """Bring the policy's status up to date; its topologies' come with `conclude`. `renew`: the metrics are new.
@@ -131,19 +133,9 @@ class Reporter:
                 candidate = Candidate.of(outlook, key, nodes=nodes, stalls=stalled.get(key))
                 self._candidates.setdefault(key, (read, []))[1].append(candidate)
 
-    def conclude(self, release_due: Callable[[], bool] = lambda: False) -> float | None:
-        """Every policy has been reported: bring their topologies' status up to date. Returns as `report`.
-
-        Once executors are to be released (`release_due`), all but a few are left to the next reconcile.
-        """
-        taken = self._turns.take(self._candidates, release_due)
-        due = [self._report_topology(*self._candidates[key]) for key in taken]
-        return earliest((*due, self._clock() if self._turns.postponed else None))
-
-    @property
-    def postponed(self) -> frozenset[str]:
-        """Keys of the topologies that the last reconcile left to the next one."""
-        return self._turns.postponed
+    def conclude(self) -> float | None:
+        """Every policy has been reported: bring their topologies' status up to date. Returns as `report`."""
+        return earliest(self._report_topology(*each) for each in self._candidates.values())
 
     def _report_topology(self, read: Read[SparkTopology], candidates: list[Candidate]) -> float | None:
         last = read.resource.status.policy
@@ -168,10 +160,9 @@ class Reporter:
         self,
         policies: Collection[str],
         broken: Sequence[BallastError],
-        topologies: Collection[str] = (),
         excesses: Sequence[Excess] = (),
     ) -> None:
-        """A reconcile begins with these policies, and these topologies by key. What is gone by now is forgotten.
+        """A reconcile begins with these policies. What is gone by now is forgotten.
 
         `broken`: about objects that can't be read. They are left alone, and the log names them once.
         """
@@ -183,11 +174,11 @@ class Reporter:
             _LOG.warning("left alone: %s", message)
         self._told, now = told, self._clock()
         self._policies, self._candidates = frozenset(policies), {}
-        self._turns.begin(topologies)
         self._changes.keep(policies)
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
-        # The wall clock may have stepped backwards.
-        self._written = {uid: last for uid, last in self._written.items() if 0 <= now - last.at < QUIET_SECONDS}
+        with self._lock:
+            # The wall clock may have stepped backwards.
+            self._written = {uid: last for uid, last in self._written.items() if 0 <= now - last.at < QUIET_SECONDS}
 
     def _find(self, context: Context, finding: Finding) -> None:
         regarding = context.topology(finding.topology)
@@ -204,37 +195,37 @@ class Reporter:
     def _write(self, kind: Kind, seen: JSON, status: JSON) -> float | None:
         """Another generation or another condition is written at once, changed values later.
 
-        Returns when those that had to wait, or were not taken, may go.
+        Returns when those that had to wait may be written.
         """
         uid, now, before = seen["metadata"]["uid"], self._clock(), seen.get("status") or {}
         last = self._written.get(uid)
         if last and now < (until := last.until(urgent=_urgent(before, status, last))):
             return until if difference(before, status) else None
-        # A webhook may take as long as it likes, while executors of others are gated: a late answer is not awaited.
-        namespace = seen["metadata"].get("namespace") or ""
-        answer = self._bulkhead.one(lambda: self._sent(kind, seen, status), key=uid, namespace=namespace)
-        if answer is None:
-            return now + _LATE_SECONDS
-        if answer is _Answer.WRITTEN:
-            self._written[uid] = _Written(now, _counted(status), 1.0 + (last.urgent_left(now) if last else 0.0))
-        return now + _RETRY_SECONDS if answer is _Answer.CONFLICT else None
+        key, namespace = f"status {uid}", seen["metadata"].get("namespace") or ""
+        if self._lane.holds(key, namespace):
+            return now + _RETRY_SECONDS
+        self._lane.submit(namespace, key, Rank.STATUS, partial(self._send, kind, seen, status))
+        return None
 
-    def _sent(self, kind: Kind, seen: JSON, status: JSON) -> _Answer:
+    def _send(self, kind: Kind, seen: JSON, status: JSON) -> None:
+        name, uid = seen["metadata"]["name"], seen["metadata"]["uid"]
         try:
             written = write_status(self._client, kind, seen, status)
-        except Conflict as error:
-            _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
-            return _Answer.CONFLICT
-        except NotFound as error:
-            _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
+        except (Conflict, NotFound) as error:
+            _LOG.debug("status of %s was not written: %s", name, error)
+            if isinstance(error, Conflict):
+                self._try_again(_RETRY_SECONDS)
         except KubeError as error:
-            # No pod may wait at its gate because a status can't be written.
+            _LOG.warning("status of %s was not written: %s", name, error)
             if error.of_server:
-                raise
-            _LOG.warning("status of %s was not written: %s", seen["metadata"]["name"], error)
+                self._try_again(_SERVER_SECONDS)
         else:
-            return _Answer.NOT_NEEDED if written is None else _Answer.WRITTEN
-        return _Answer.REFUSED
+            if written is not None:
+                now = self._clock()
+                with self._lock:
+                    last = self._written.get(uid)
+                    left = last.urgent_left(now) if last else 0.0
+                    self._written[uid] = _Written(now, _counted(status), 1.0 + left)
 
 
 def _is_of(context: Context, namespace: str) -> bool:
@@ -251,15 +242,6 @@ def _problem(name: str, error: Exception) -> str:
     _LOG.error("the status of %s is not valid: %s", name, error)
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, (error.title, *first['loc'])))}: {first['msg']}"
-
-
-class _Answer(Enum):
-    """To the write of a status."""
-
-    WRITTEN = "written"
-    NOT_NEEDED = "not needed"
-    CONFLICT = "conflict"
-    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,15 @@
-"""Which topologies without executors are looked at in a reconcile.
+"""Which topologies without executors are looked at in a reconcile: a few, those first that had their turn longest ago.
 
-A user who may create SparkTopologies in one namespace can create thousands ("junk flood"). A reconcile looks at a few
-of those that have no executors, each namespace in turn, so that gated executors do not wait until all their statuses
-are worked out. Topologies with executors always come, and so do those of which is remembered where executors were.
+Gated executors do not wait until the statuses of all of them are worked out. Topologies with executors always come, and
+so do those of which is remembered where executors were.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from ballast.api import SparkTopology
 from ballast.controller.membership import key_of
-from ballast.fairness import in_turn
 from ballast.model import Memory
 
 MOST = 20
@@ -27,11 +24,8 @@ class TopologyTurns:
     """`begin` with all topologies of a reconcile, then ask about those without executors."""
 
     def __init__(self) -> None:
-        self._reconciles = 0
         self._seen: dict[tuple[str, int], float] = {}
         """By key and generation, when it last came (seconds since the epoch)."""
-        self._served: dict[str, int] = {}
-        """By namespace, the reconcile in which one of its topologies last came."""
         self._coming: frozenset[str] = frozenset()
         self._oldest: float | None = None
         """When that of the others came that has waited longest: negative infinity for one that never did."""
@@ -42,27 +36,14 @@ class TopologyTurns:
         versions = {_version(each): each for each in topologies}
         # The wall clock may have stepped backwards.
         self._seen = {version: min(at, now) for version, at in self._seen.items() if version in versions}
-        spaces = {_namespace(each) for each in versions.values()}
-        self._served = {space: at for space, at in self._served.items() if space in spaces}
-        self._reconciles += 1
-        turns = in_turn(sorted(versions.values(), key=self._age), namespace=_namespace, served=self._served)
-        for each in turns[:most]:
-            self._seen[_version(each)] = now
-            self._served[_namespace(each)] = self._reconciles
+        turns = sorted(versions.values(), key=self._age)
+        self._seen |= dict.fromkeys(map(_version, turns[:most]), now)
         self._coming = frozenset(key_of(each) for each in turns[:most])
         self._oldest = min((self._age(each)[0] for each in turns[most:]), default=None)
 
     def coming(self, memory: Memory) -> frozenset[str]:
         """Keys of those that come in a pass with this memory, also if they have no executors."""
         return self._coming.union(key for key, _, _ in (*memory.placements, *memory.scopes))
-
-    def postpone(self, keys: Collection[str]) -> None:
-        """Topologies that came, and of which nothing could be done yet: they are as those that never came."""
-        left = {version for version in self._seen if version[0] in keys}
-        for version in left:
-            del self._seen[version]
-        if left:
-            self._oldest = -math.inf
 
     def again_at(self, now: float) -> float | None:
         """When to look at those that had no turn: at once where one of them was never looked at."""
@@ -75,7 +56,3 @@ class TopologyTurns:
 def _version(topology: SparkTopology) -> tuple[str, int]:
     """Another generation is a topology that was never looked at."""
     return key_of(topology), topology.metadata.generation or 0
-
-
-def _namespace(topology: SparkTopology) -> str:
-    return topology.metadata.namespace or ""

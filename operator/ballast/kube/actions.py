@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from ballast.fairness import in_turn
 from ballast.kube import names
-from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON
@@ -18,8 +16,11 @@ from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFoun
 from ballast.kube.kinds import POD
 from ballast.kube.pods import Held, Pod, held
 from ballast.model import Levels, Pin, Placement, Reason
+from ballast.tenancy.lane import Job, Lane, Rank
 
 _TRIES = 4
+_PAUSE_SECONDS = 60.0
+"""Until a pod is tried again that the API server does not let be released as it is: a try is a long request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,57 +154,55 @@ def release_even_unplaced(client: Client, order: Release, levels: Levels) -> Rel
     return again if again.already else replace(again, reason=Reason.AFFINITY_REFUSED)
 
 
-def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> list[ReleaseOutcome]:
-    """Release all; outcomes in the order of `orders`.
-
-    Pods of namespaces about which the API server is slow come last: the process may be ended before they are through.
-    """
-    bulkhead = Bulkhead(client.connections)
-    outcomes: list[ReleaseOutcome] = [UnderWay()] * len(orders)
-    while left := [index for index, outcome in enumerate(outcomes) if isinstance(outcome, UnderWay)]:
-        found = release_bounded(client, bulkhead, [orders[index] for index in left], levels)
-        if all(isinstance(outcome, UnderWay) for outcome in found):
-            found = _release_in_turn(client, [orders[index] for index in left], levels)
-        for index, outcome in zip(left, found, strict=True):
-            outcomes[index] = outcome
-    return outcomes
+class _OfPod(Protocol):
+    @property
+    def uid(self) -> str: ...
 
 
-def _release_in_turn(client: Client, orders: Sequence[Release], levels: Levels) -> list[ReleaseOutcome]:
-    """Wait for every answer, over as many connections as the client has."""
-    indexes = in_turn(range(len(orders)), namespace=lambda index: orders[index].namespace)
-    with ThreadPoolExecutor(min(client.connections, len(orders)), "release") as pool:
-        outcomes = pool.map(lambda index: release_even_unplaced(client, orders[index], levels), indexes)
-        found = dict(zip(indexes, outcomes, strict=True))
-    return [found[index] for index in range(len(orders))]
+P = TypeVar("P", bound=_OfPod)
 
 
-def release_bounded(
+def due(lane: Lane, pods: Iterable[P]) -> list[P]:
+    """The pods, or the releases of pods, except those whose last refusal would be repeated."""
+    return [pod for pod in pods if not lane.rests(_release_key(pod.uid))]
+
+
+def release_many(
     client: Client,
-    bulkhead: Bulkhead,
+    lane: Lane,
     orders: Sequence[Release],
     levels: Levels,
     *,
-    late: MutableMapping[str, ReleaseOutcome] | None = None,
+    late: MutableMapping[str, Job[ReleaseOutcome]] | None = None,
+    patiently: bool = False,
 ) -> list[ReleaseOutcome]:
-    """The same, without waiting for pods of namespaces about which the API server is slow.
+    """Release all, as they are if their places are refused; outcomes in the order of `orders`.
 
-    `late`: keeps answers, by uid, that came when nothing waited for them any more. The next call with the same pod
-    returns such an answer instead of sending its release again: a refusal counts, however long it takes.
+    `late`: keeps the jobs, by uid, that were not answered in time. The next call with the same pod returns that answer
+    instead of sending its release again: a refusal counts, however long it takes. `patiently`: wait for all answers.
     """
-    answers: MutableMapping[str, ReleaseOutcome] = {} if late is None else late
+    kept: MutableMapping[str, Job[ReleaseOutcome]] = {} if late is None else late
+    jobs = []
+    for order in orders:
+        job = kept.pop(order.uid, None)
+        if job is None or job.began is None:
+            work = partial(release_even_unplaced, client, order, levels)
+            job = lane.submit(order.namespace, _release_key(order.uid), Rank.RELEASE, work)
+        jobs.append(job)
+    lane.wait(jobs, late_too=patiently)
+    outcomes: list[ReleaseOutcome] = []
+    for order, job in zip(orders, jobs, strict=True):
+        answer = job.answer()
+        if answer is None and not job.over:
+            kept[order.uid] = job
+        if isinstance(answer, Refused) and answer.lasting and not patiently:
+            lane.back_off(_release_key(order.uid), _PAUSE_SECONDS)
+        outcomes.append(UnderWay() if answer is None else answer)
+    return outcomes
 
-    def send(order: Release) -> ReleaseOutcome:
-        outcome = answers[order.uid] = release_even_unplaced(client, order, levels)
-        return outcome
 
-    found = {order.uid: answers.pop(order.uid) for order in orders if order.uid in answers}
-    unsent = [order for order in orders if order.uid not in found]
-    in_time = bulkhead.map(send, unsent, key=lambda order: order.uid, namespace=lambda order: order.namespace)
-    for order, outcome in zip(unsent, in_time, strict=True):
-        kept = answers.pop(order.uid, UnderWay())
-        found[order.uid] = kept if outcome is None else outcome
-    return [found[order.uid] for order in orders]
+def _release_key(uid: str) -> str:
+    return f"release {uid}"
 
 
 def _may_be_stale(error: KubeError) -> bool:
@@ -329,15 +328,19 @@ def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str, g
     return Deleted()
 
 
-def delete_gated_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[tuple[Pod, DeletionOutcome]]:
+def delete_gated_many(client: Client, lane: Lane, pods: Sequence[Pod]) -> list[tuple[Pod, DeletionOutcome]]:
     """Delete those of them that our gate still holds; without those for which there is no answer yet."""
-    outcomes = bulkhead.map(
-        lambda pod: delete_unscheduled(client, namespace=pod.namespace, name=pod.name, uid=pod.uid, gated=True),
-        pods,
-        key=lambda pod: f"delete {pod.uid}",
-        namespace=lambda pod: pod.namespace,
-    )
-    return [(pod, outcome) for pod, outcome in zip(pods, outcomes, strict=True) if outcome is not None]
+    jobs = [
+        lane.submit(
+            pod.namespace,
+            f"delete {pod.uid}",
+            Rank.MOVE,
+            partial(delete_unscheduled, client, namespace=pod.namespace, name=pod.name, uid=pod.uid, gated=True),
+        )
+        for pod in pods
+    ]
+    lane.wait(jobs)
+    return [(pod, outcome) for pod, job in zip(pods, jobs, strict=True) if (outcome := job.answer()) is not None]
 
 
 def _unscheduled(pod: JSON, uid: str, *, gated: bool) -> dict[str, str] | Vanished | Scheduled | Changed:

@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import logging
-import queue
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON, micro_text
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.kinds import EVENT, Kind
-
-_LOG = logging.getLogger(__name__)
+from ballast.tenancy.allowance import Allowances
+from ballast.tenancy.lane import Lane, Rank
 
 CONTROLLER = "ballast.dev/operator"
 _NOTE_LIMIT_BYTES = 1024
 _LONGEST_NAME_CHARACTERS = 200
 """Of the object, in the Event's own name."""
 _KEPT = 4096
-_MOST_WAITING = 2048
-"""Notices that wait to be posted."""
-_MOST_OF_ONE = 256
-"""Of these, about objects of one namespace: each pass may post one about each of a user's thousands of objects."""
 _BURST, _REFILL_SECONDS = 25, 1.0
-"""Events that the objects of one namespace may bring about at once, and until they may bring about one more."""
-_MOST_ALLOWANCES = 10_000
-_HUSH_SECONDS = 10.0
-"""Nothing is posted for so long after the server had no time for an event: executors wait while it is asked."""
-_PATIENCE_SECONDS = 0.5
-"""How long Events about other namespaces wait behind one whose answer is late: a webhook may be slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +51,6 @@ class Notice:
 
 
 @dataclass(slots=True)
-class _Allowance:
-    """A token bucket."""
-
-    left: float
-    at: float
-
-    def take(self, now: float) -> bool:
-        # The wall clock may have stepped backwards.
-        self.left = min(float(_BURST), self.left + max(0.0, now - self.at) / _REFILL_SECONDS)
-        self.at = now
-        if self.left < 1.0:
-            return False
-        self.left -= 1.0
-        return True
-
-
-@dataclass(slots=True)
 class _Posted:
     namespace: str
     name: str
@@ -90,11 +59,12 @@ class _Posted:
 
 
 class EventRecorder:
-    """Posts notices. A lost event is no reason to fail or to wait, so errors go to `on_error`. Safe for threads.
+    """Posts notices by the lane, so that nothing waits for an Event. Safe for threads.
 
     A notice equal to one posted within `quiet_seconds` is only counted; the first one after that writes the count
     into the event's series. Of too many about objects of one namespace, most are dropped: the API server has others to
-    serve. client-go's spam filter does so for each object, but a user can create thousands.
+    serve. client-go's spam filter does so for each object, but a user can create thousands. A lost event is no reason
+    to fail, so errors go to `on_error`.
 
     `instance`: this replica's name. `clock`: seconds since the epoch.
     """
@@ -102,44 +72,44 @@ class EventRecorder:
     def __init__(
         self,
         client: Client,
+        lane: Lane,
         *,
         instance: str,
         clock: Callable[[], float],
         on_error: Callable[[KubeError], None],
         quiet_seconds: float = 300.0,
     ) -> None:
-        self._client, self._instance, self._clock, self._on_error = client, instance[:128], clock, on_error
+        self._client, self._lane = client, lane
+        self._instance, self._clock, self._on_error = instance[:128], clock, on_error
         self._quiet_seconds = quiet_seconds
         self._posted: OrderedDict[Notice, _Posted] = OrderedDict()
-        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
+        self._allowances = Allowances(_BURST, _REFILL_SECONDS)
         self._numbers = itertools.count()
-        self._hushed_at: float | None = None
         self._lock = threading.Lock()
 
     def post(self, notice: Notice) -> None:
         notice, now = _with_short_note(notice), self._clock()
+        namespace = notice.regarding.namespace or ""
         with self._lock:
             posted = self._posted.get(notice)
             if posted is not None:
                 posted.count += 1
                 if _within(self._quiet_seconds, posted.written_at, now):
                     return
-            if _within(_HUSH_SECONDS, self._hushed_at, now) or not self._allowed(notice.regarding.namespace or "", now):
+            if not self._allowances.take(namespace, now):
                 return
+        about = f"{notice.regarding.uid} {notice.reason} {notice.note}"
+        self._lane.submit(namespace, f"post {about}", Rank.EVENT, partial(self._send, notice))
+
+    def _send(self, notice: Notice) -> None:
+        now, posted = self._clock(), self._posted.get(notice)
+        if posted is not None and _within(self._quiet_seconds, posted.written_at, now):
+            return
         try:
             if posted is None or not self._extended(posted, now):
                 self._create(notice, now)
         except KubeError as error:
-            if error.of_server:
-                self._hushed_at = now
             self._on_error(error)
-
-    def _allowed(self, namespace: str, now: float) -> bool:
-        allowance = self._allowances.setdefault(namespace, _Allowance(float(_BURST), now))
-        self._allowances.move_to_end(namespace)
-        while len(self._allowances) > _MOST_ALLOWANCES:
-            self._allowances.popitem(last=False)
-        return allowance.take(now)
 
     def _create(self, notice: Notice, now: float) -> None:
         namespace = notice.regarding.namespace or "default"
@@ -163,50 +133,6 @@ class EventRecorder:
             return False
         posted.written_at = now
         return True
-
-
-class QueuedEventRecorder(EventRecorder):
-    """Posts in its own thread: no reconcile waits for an Event. When too many wait, new ones are dropped."""
-
-    def __init__(
-        self, client: Client, *, instance: str, clock: Callable[[], float], on_error: Callable[[KubeError], None]
-    ) -> None:
-        super().__init__(client, instance=instance, clock=clock, on_error=on_error)
-        self._waiting: queue.Queue[Notice | None] = queue.Queue(_MOST_WAITING)
-        self._queued: Counter[str] = Counter()
-        """How many wait, by namespace."""
-        self._counting = threading.Lock()
-        self._bulkhead = Bulkhead(1, seconds=_PATIENCE_SECONDS)
-        self._thread = threading.Thread(target=self._drain, name="events", daemon=True)
-        self._thread.start()
-
-    def post(self, notice: Notice) -> None:
-        namespace = notice.regarding.namespace or ""
-        with self._counting, suppress(queue.Full):
-            if self._queued[namespace] < _MOST_OF_ONE:
-                self._waiting.put_nowait(_with_short_note(notice))
-                self._queued[namespace] += 1
-
-    def close(self, *, within_seconds: float = 1.0) -> None:
-        """Post what waits, as far as that is done in time."""
-        with suppress(queue.Full):
-            self._waiting.put_nowait(None)
-        self._thread.join(within_seconds)
-
-    def _drain(self) -> None:
-        for number in itertools.count():
-            if (notice := self._waiting.get()) is None:
-                return
-            namespace = notice.regarding.namespace or ""
-            with self._counting:
-                self._queued -= Counter((namespace,))
-            self._bulkhead.one(partial(self._posted_or_lost, notice), key=str(number), namespace=namespace)
-
-    def _posted_or_lost(self, notice: Notice) -> None:
-        try:
-            super().post(notice)
-        except Exception:  # noqa: BLE001 -- it is logged, and the thread goes on with the next notice
-            _LOG.exception("an event was lost")
 
 
 def _within(seconds: float, since: float | None, now: float) -> bool:

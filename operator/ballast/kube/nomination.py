@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ballast.kube.actions import Changed, Refused, Release, Vanished
-from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.pods import Held, Nomination, Pod, held
+from ballast.tenancy.lane import Lane, Rank
 
 _PATH = "/status/nominatedNodeName"
 
@@ -52,15 +53,14 @@ def nominate(client: Client, pod: Pod, node: str) -> NominationOutcome:
     return Nominated(replace(pod, held=found.held, resource_version=version, nomination=nominated))
 
 
-def nominate_many(client: Client, bulkhead: Bulkhead, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
+def nominate_many(client: Client, lane: Lane, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
     """The same for pods, each with its node. Returns the outcomes that the API server answers in time."""
-    found = bulkhead.map(
-        lambda each: nominate(client, *each),
-        pods,
-        key=lambda each: each[0].uid,
-        namespace=lambda each: each[0].namespace,
-    )
-    return [outcome for outcome in found if outcome is not None]
+    jobs = [
+        lane.submit(pod.namespace, f"nominate {pod.uid}", Rank.RELEASE, partial(nominate, client, pod, node))
+        for pod, node in pods
+    ]
+    lane.wait(jobs)
+    return [outcome for job in jobs if (outcome := job.answer()) is not None]
 
 
 def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
@@ -72,26 +72,27 @@ def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
     return found if isinstance(found, Changed | Vanished | Refused) else Cleared(found.held)
 
 
-def clear_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[ClearingOutcome]:
-    """The same for pods; one that the API server does not answer for in time counts as Changed."""
-    found = bulkhead.map(
-        lambda pod: clear_nomination(client, pod), pods, key=lambda pod: pod.uid, namespace=lambda pod: pod.namespace
-    )
-    return [Changed("the API server has not answered yet") if outcome is None else outcome for outcome in found]
-
-
 def clear_left_over(
-    client: Client, bulkhead: Bulkhead, orders: Sequence[Release], pods: Mapping[str, Pod]
+    client: Client, lane: Lane, orders: Sequence[Release], pods: Mapping[str, Pod]
 ) -> tuple[list[Release], list[ClearingOutcome]]:
     """Clear Ballast's nominations of pods that are to be released; returns the releases of the pods' new versions.
 
-    `pods`: by uid, as they were read. The outcomes are those of the pods that were nominated.
+    `pods`: by uid, as they were read. The outcomes are those that the API server answers in time.
     """
-    nominated = [pod for order in orders if (pod := pods.get(order.uid)) is not None and pod.nominated is not None]
-    outcomes = clear_many(client, bulkhead, nominated) if nominated else []
-    found = zip(nominated, outcomes, strict=True)
-    fresh = {pod.uid: outcome.held for pod, outcome in found if isinstance(outcome, Cleared)}
-    return [replace(order, held=fresh.get(order.uid) or order.held) for order in orders], outcomes
+    jobs = {
+        pod.uid: lane.submit(pod.namespace, clearing_key(pod), Rank.RELEASE, partial(clear_nomination, client, pod))
+        for order in orders
+        if (pod := pods.get(order.uid)) is not None and pod.nominated is not None
+    }
+    lane.wait(jobs.values())
+    outcomes = {uid: outcome for uid, job in jobs.items() if (outcome := job.answer()) is not None}
+    fresh = {uid: outcome.held for uid, outcome in outcomes.items() if isinstance(outcome, Cleared)}
+    return [replace(order, held=fresh.get(order.uid) or order.held) for order in orders], list(outcomes.values())
+
+
+def clearing_key(pod: Pod) -> str:
+    """Of the lane's job that clears the pod's nomination."""
+    return f"clear {pod.uid}"
 
 
 @dataclass(frozen=True, slots=True)

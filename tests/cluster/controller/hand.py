@@ -33,6 +33,7 @@ from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, ExecutorUsage, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.cluster.chart.installation import NAMESPACE, RELEASE
+from tests.lanes import AtOnce
 from tests.testbed.testbed import Testbed
 
 JSON = dict[str, Any]
@@ -187,13 +188,14 @@ def hand(
     config = testbed.service_account_kubeconfig(NAMESPACE, RELEASE)
     client = MortalClient(Connection.from_kubeconfig(config), found)
     telemetry = Telemetry(CollectorRegistry())
-    events = EventRecorder(client, instance=identity, clock=clock, on_error=_raise)
+    lane = AtOnce()
+    events = EventRecorder(client, lane, instance=identity, clock=clock, on_error=_raise)
     parts = Parts(
         observer=ClusterLister(client),
         metrics=metrics or FakeFigures(),  # type: ignore[arg-type]  # what reconciles call of it
-        movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
-        actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
-        reporter=Reporter(client, events=events, clock=clock),
+        movers=Movers(client, lane, events=events, telemetry=telemetry, clock=clock),
+        actuator=Actuator(client, lane, events=events, telemetry=telemetry, clock=clock),
+        reporter=Reporter(client, lane, events=events, clock=clock),
         switch=Switch(client, name=RELEASE, identity=identity, clock=clock, monotonic=clock),
         telemetry=telemetry,
     )

@@ -33,8 +33,9 @@ from ballast.kube.pods import Pod, PodReader
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.apiserver import Answer, Asked, Watch
+from tests.lanes import AtOnce
 from tests.properties.carried.server import BUDGET, NAMESPACE, Ended, PlayedServer, Stored
-from tests.unit.controller.stage import NAMESPACES, NOW, PATIENT_SECONDS, move, streaming
+from tests.unit.controller.stage import NAMESPACES, NOW, move, streaming
 from tests.unit.kube.builders import GATE, node
 
 JSON = dict[str, Any]
@@ -149,11 +150,11 @@ class Play:
         self._client = self.server.client(limits=Limits(connections=1, attempts=1), through=self.meet)
         movers = Movers(
             self._client,
-            events=NoEvents(self._client, instance="one", clock=self.clock, on_error=_fail),
+            AtOnce(),
+            events=NoEvents(self._client, AtOnce(), instance="one", clock=self.clock, on_error=_fail),
             telemetry=Telemetry(CollectorRegistry()),
             clock=self.clock,
             reread=self._reread,
-            patience_seconds=PATIENT_SECONDS,
         )
         return Leader(movers)
 

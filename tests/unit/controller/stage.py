@@ -26,15 +26,15 @@ from ballast.kube.pods import Pod, PodReader
 from ballast.kube.volumes import Volumes
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
+from ballast.tenancy.lane import Lane
 from tests.apiserver import Answer, ApiServer, Asked, Watch, serving
+from tests.lanes import AtOnce
 from tests.unit.kube.builders import CREATED, CREATED_AT, container, executor, node
 
 JSON = dict[str, Any]
 NOW = CREATED_AT + 3600.0
 NAMESPACES = {"analytics": {"ballast.dev/gate": "enabled"}}
 HOOK = {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}}
-PATIENT_SECONDS, IMPATIENT_SECONDS = 60.0, 0.05
-"""For answers of a server that is as quick as the machine, and for those of one that keeps them back."""
 CPU = {"hot": 0.9, "mild": 0.5, "cold": 0.2}
 """Measured ratio of each node's CPU."""
 
@@ -81,6 +81,7 @@ class Stage:
     telemetry: Telemetry = field(default_factory=lambda: Telemetry(CollectorRegistry()))
     events: EventRecorder = field(init=False)
     movers: Movers = field(init=False)
+    lane: Lane = field(init=False)
     now: float = NOW
     spec: JSON = field(default_factory=dict)
     """Of the policy's moves."""
@@ -98,18 +99,19 @@ class Stage:
     def __post_init__(self) -> None:
         self.server.now = lambda: datetime.fromtimestamp(self.now, UTC)
         client = self.server.client()
-        self.events = EventRecorder(client, instance="one", clock=lambda: self.now, on_error=_fail)
+        self.events = EventRecorder(client, AtOnce(), instance="one", clock=lambda: self.now, on_error=_fail)
         self.restart()
 
-    def restart(self, *, patience_seconds: float = PATIENT_SECONDS, reread: Reread | None = None) -> None:
+    def restart(self, *, lane: Lane | None = None, reread: Reread | None = None) -> None:
         """The operator, with nothing known of the moves."""
+        self.lane = lane or AtOnce()
         self.movers = Movers(
             self.server.client(),
+            self.lane,
             events=self.events,
             telemetry=self.telemetry,
             clock=lambda: self.now,
             reread=reread,
-            patience_seconds=patience_seconds,
         )
 
     def keep_back(self, kept: Callable[[Asked], bool]) -> Event:
@@ -162,7 +164,7 @@ class Stage:
 
     def run(self) -> float | None:
         """One look and one walk over the moves; when to look again."""
-        found = self.opened()
+        found = self.movers.as_they_count(self.opened())
         context = self.context([*found, *self.deleted])
         if self.watch_lags:
             context = self.context(found, only_old=True).with_pods("analytics", "spark-1", self.read_pods())

@@ -16,10 +16,12 @@ from ballast.controller.move_object import move_name
 from ballast.kube import actions
 from ballast.kube.errors import Unavailable
 from ballast.model import Displaced, Move, MovePhase, Pin, Placement, Plan, PlannedMove, Reason
+from ballast.tenancy.lane import Lane
 from tests.apiserver import Answer
 from tests.builders import a_move
+from tests.lanes import AtOnce, impatient
 from tests.testbed.waiting import wait_until
-from tests.unit.controller.stage import IMPATIENT_SECONDS, NOW, PATIENT_SECONDS, Stage, stage, streaming
+from tests.unit.controller.stage import NOW, Stage, stage, streaming
 from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, driver
 
 JSON = dict[str, Any]
@@ -63,15 +65,15 @@ def acting(
     *,
     topology: str | None = None,
     monotonic: Callable[[], float] = lambda: 0.0,
-    patience_seconds: float = PATIENT_SECONDS,
+    lane: Lane | None = None,
 ) -> tuple[Actuator, Context]:
     actuator = Actuator(
         pool.server.client(),
+        lane or AtOnce(monotonic=monotonic),
         events=pool.events,
         telemetry=pool.telemetry,
         clock=lambda: pool.now,
         monotonic=monotonic,
-        patience_seconds=patience_seconds,
     )
     context = pool.context([])
     if topology is not None:
@@ -169,7 +171,7 @@ def test_an_executor_whose_affinity_is_refused_is_told_of_as_released_as_it_is(
     pool: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = actions.Released(Pin.NONE, Reason.AFFINITY_REFUSED)
-    monkeypatch.setattr(actions, "release_bounded", lambda _client, _bulkhead, orders, _levels: [refused] * len(orders))
+    monkeypatch.setattr(actions, "release_many", lambda _client, _lane, orders, _levels: [refused] * len(orders))
     pool.add(driver(), *(streaming(number, gates=[GATE]) for number in (2, 3)))
     actuator, context = acting(pool)
     surplus = replace(placed(3, "cold"), node=None, location=(), pin=Pin.NONE)
@@ -295,43 +297,16 @@ def test_a_nomination_that_is_overdue_is_cleared(pool: Stage) -> None:
     assert "nominatedNodeName" not in pool.pods["spark-1-exec-2"]["status"]
 
 
-def test_a_pass_clears_some_of_thousands_of_nominations(pool: Stage) -> None:
-    """Gated executors of others wait meanwhile."""
-    nominated: JSON = {"status": {"nominatedNodeName": "cold"}, "managed_fields": [NOMINATED_BY_US]}
-    pool.add(*(streaming(number, **nominated) for number in range(2, 100)))
-    actuator, context = acting(pool)
-    uids = tuple(f"uid-spark-1-exec-{number}" for number in range(2, 100))
-    assert not actuator.clear_nominations(context, Plan(overdue_nominations=uids))
-    assert len(sent(pool)) == 64
-    assert actuator.clear_nominations(context, Plan(overdue_nominations=uids[-30:]))
-
-
-def test_a_pass_deletes_some_of_thousands_that_are_stranded_each_namespace_in_turn(pool: Stage) -> None:
-    actuator, context = acting(pool)
-    bad = tuple(replace(placed(number, "cold"), executor=f"bad/e-{number}") for number in range(100, 200))
-    assert not actuator.delete_stranded(context, Plan(replacements=(*bad, placed(2, "cold"))))
-    assert len(pool.server.asked) == 64
-    assert "/api/v1/namespaces/analytics/pods/spark-1-exec-2" in {asked.path for asked in pool.server.asked}
-    assert actuator.delete_stranded(context, Plan(replacements=bad[:64]))
-
-
-def test_of_many_namespaces_each_has_its_executors_deleted_in_some_pass(pool: Stage) -> None:
-    """One user may have as many as a pass deletes executors, with names that come first."""
-    actuator, context = acting(pool)
-    bad = tuple(replace(placed(number, "cold"), executor=f"a{number}/e-1") for number in range(100, 170))
-    for _ in range(20):
-        actuator.delete_stranded(context, Plan(replacements=(*bad, placed(2, "cold"))))
-    assert "/api/v1/namespaces/analytics/pods/spark-1-exec-2" in {asked.path for asked in pool.server.asked}
-
-
 def test_a_pass_does_not_wait_for_a_namespace_about_which_the_api_server_is_slow(pool: Stage) -> None:
     """A webhook may take as long as it likes for each deletion."""
     pool.add(*(streaming(number) for number in range(2, 40)))
-    actuator, context = acting(pool, patience_seconds=IMPATIENT_SECONDS)
+    lane = impatient()
+    actuator, context = acting(pool, lane=lane)
     let = pool.keep_back(lambda asked: asked.method == "DELETE")
     actuator.delete_stranded(context, Plan(replacements=tuple(placed(number, "cold") for number in range(2, 40))))
     assert len(pool.pods) == 39, "none is deleted yet"
     let.set()
+    lane.drain(60.0)
 
 
 def test_a_slow_namespace_is_not_waited_for_when_its_nominations_are_cleared(pool: Stage) -> None:
@@ -339,7 +314,8 @@ def test_a_slow_namespace_is_not_waited_for_when_its_nominations_are_cleared(poo
     theirs = range(2, 40)
     left: JSON = {"gates": [GATE], "status": {"nominatedNodeName": "cold"}, "managed_fields": [NOMINATED_BY_US]}
     pool.add(*(streaming(number, namespace="other", **left) for number in theirs), streaming(50, gates=[GATE]))
-    actuator, context = acting(pool, patience_seconds=IMPATIENT_SECONDS)
+    lane = impatient()
+    actuator, context = acting(pool, lane=lane)
     let = pool.keep_back(lambda asked: asked.route.endswith("/status"))
     surplus = [
         replace(placed(number, "cold"), executor=f"other/spark-1-exec-{number}", node=None, location=(), pin=Pin.NONE)
@@ -348,6 +324,7 @@ def test_a_slow_namespace_is_not_waited_for_when_its_nominations_are_cleared(poo
     actuator.release(context, Plan(placements=(*surplus, placed(50, "cold"))))
     wait_until(lambda: "spark-1-exec-50" in sent(pool), what="the other namespace's executor is released")
     let.set()
+    lane.drain(60.0)
 
 
 def test_one_event_about_a_topology_names_the_executors_that_found_no_room(pool: Stage) -> None:
@@ -422,25 +399,6 @@ def test_who_was_let_go_by_somebody_else_is_neither_told_nor_counted(pool: Stage
     assert pool.metric("ballast_gate_hold_seconds_count") is None
 
 
-def test_of_a_crowd_that_nobody_places_all_go_and_a_few_are_told_of(pool: Stage) -> None:
-    actuator, _ = acting(pool)
-    pool.add(*(streaming(number, gates=[GATE]) for number in range(2, 52)))
-    actuator.release_strays(pool.read_pods()[1:], {})
-    assert sum(asked.method == "PATCH" for asked in pool.server.writes) == 50
-    assert [(event["reason"], event["note"]) for event in posted(pool)] == [
-        ("NotEnforced", "no policy places executors here")
-    ] * 20
-    assert [event["regarding"] for event in posted(pool)] == [regarding(number) for number in range(2, 22)]
-
-
-def test_events_of_a_pass_are_about_each_namespace_in_turn(pool: Stage) -> None:
-    actuator, _ = acting(pool)
-    pool.add(*(streaming(number, gates=[GATE]) for number in range(2, 52)))
-    pool.add(streaming(52, namespace="team-b", gates=[GATE]))
-    actuator.release_strays(pool.read_pods()[1:], {})
-    assert "team-b" in {event["regarding"]["namespace"] for event in posted(pool)}
-
-
 @pytest.mark.parametrize("status", [403, 404, 422])
 def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(pool: Stage, status: int) -> None:
     pool.server.refusals["/executormoves"] = Answer(status, {"message": "exceeded quota: moves"})
@@ -452,7 +410,8 @@ def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(pool
 
 
 def test_a_pass_does_not_wait_for_a_move_whose_namespace_is_slow_and_chooses_no_other_of_it(pool: Stage) -> None:
-    actuator, context = acting(pool, patience_seconds=IMPATIENT_SECONDS)
+    lane = impatient()
+    actuator, context = acting(pool, lane=lane)
     let = pool.keep_back(lambda asked: "/analytics/executormoves" in asked.path)
     other = replace(MOVE, executor="other/spark-2-exec-1", topology="other/spark-2")
     actuator.create_moves(context, Plan(moves=(MOVE, other)))
@@ -460,6 +419,7 @@ def test_a_pass_does_not_wait_for_a_move_whose_namespace_is_slow_and_chooses_no_
     assert [each["metadata"]["namespace"] for each in pool.moves.values()] == ["other"]
     assert "may be slow" in actuator.closed_namespaces()["analytics"]
     let.set()
+    lane.drain(60.0)
 
 
 def test_moves_rest_for_a_cooldown_in_a_namespace_that_does_not_take_one(pool: Stage) -> None:

@@ -13,6 +13,7 @@ from ballast.kube.pods import PodReader
 from ballast.model import Executor, Placement, Policy, Reason, Snapshot
 from ballast.placement.fallback import fallback
 from tests.apiserver import Answer, ApiServer, Asked, Watch
+from tests.lanes import AtOnce, impatient
 from tests.unit.kube.builders import (
     CREATED_AT,
     FOREIGN_GATE,
@@ -50,6 +51,7 @@ def gates(script: ApiServer, *, now: float, places: Places | None = None, **more
     reader = PodReader()
     return GateTimeout(
         client,
+        AtOnce(),
         gated=lambda: [reader.read(pod) for pod in script.all("pods")],
         places=places or Fallback(ClusterLister(client).look, clock=lambda: now),
         clock=lambda: now,
@@ -226,32 +228,25 @@ def test_a_refusal_that_comes_late_counts_the_next_time(script: ApiServer) -> No
         rested.append(set(refused))
         return dict.fromkeys(refused, CREATED_AT)
 
+    lane = impatient()
     timeout = GateTimeout(
         script.client(),
+        lane,
         gated=lambda: pods,
         places=lambda _: {},
         clock=lambda: CREATED_AT + 12.0,
         rest=rest,
-        patience_seconds=0.01,
     )
-    others = set(threading.enumerate())
     try:
         assert timeout.run().failed == 0
         first.set()
-        wait_for(others)
+        lane.drain(60.0)
         assert timeout.run().failed == 4
-        wait_for(others)
+        lane.drain(60.0)
     finally:
         second.set()
     assert rested == [{"analytics"}]
     assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == 4
-
-
-def wait_for(others: set[threading.Thread]) -> None:
-    """Until requests that were left behind have been answered."""
-    for thread in set(threading.enumerate()) - others:
-        if thread.name == "bulkhead":
-            thread.join()
 
 
 @pytest.mark.parametrize("stepped_seconds", [0.0, -5.0], ids=["", "the wall clock stepped backwards"])
@@ -268,10 +263,10 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
 
     timeout = GateTimeout(
         script.client(),
+        AtOnce(monotonic=lambda: passed[0]),
         gated=lambda: [reader.read(pod) for pod in script.all("pods")],
         places=places,
         clock=lambda: CREATED_AT + 20.0 + passed[0] + (stepped_seconds if passed[0] else 0.0),
-        monotonic=lambda: passed[0],
     )
     failed = []
     for passed[0] in (0.0, 15.0, 45.0, 60.0):

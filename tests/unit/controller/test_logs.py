@@ -25,7 +25,8 @@ from ballast.controller.reporter import Reporter
 from ballast.model import Memory, MovePhase, MovesMode, Pin, Placement, Plan, Reason, Refusal
 from ballast.moves.state import MoveMetrics, MoveReason
 from tests.apiserver import Answer
-from tests.unit.controller.stage import NOW, PATIENT_SECONDS, Stage, move, stage, streaming
+from tests.lanes import AtOnce
+from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.controller.test_actuator import MOVE
 from tests.unit.kube.builders import GATE
 
@@ -69,10 +70,10 @@ def lines(caplog: pytest.LogCaptureFixture, line: Line) -> list[dict[str, Any]]:
 def actuator(pool: Stage) -> Actuator:
     return Actuator(
         pool.server.client(),
+        AtOnce(),
         events=pool.events,
         telemetry=pool.telemetry,
         clock=lambda: NOW,
-        patience_seconds=PATIENT_SECONDS,
     )
 
 
@@ -221,7 +222,7 @@ def test_a_policy_that_is_gone_is_forgotten() -> None:
 
 
 def test_a_report_says_what_is_refused(pool: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    reporter = Reporter(pool.server.client(), events=pool.events, clock=lambda: NOW)
+    reporter = Reporter(pool.server.client(), AtOnce(), events=pool.events, clock=lambda: NOW)
     reporter.begin({"streaming"}, [])
     plan = Plan(refusals=(Refusal("hot", Reason.BALANCED),), moves=(MOVE,))
     context = pool.context([])

@@ -18,8 +18,9 @@ from ballast.model import MovePhase
 from ballast.moves import Facts
 from ballast.moves.arriving import UNSCHEDULABLE_SECONDS
 from tests.apiserver import Answer
+from tests.lanes import impatient
 from tests.testbed.waiting import wait_until
-from tests.unit.controller.stage import IMPATIENT_SECONDS, NOW, PATIENT_SECONDS, Stage, move, stage, streaming
+from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, driver, pod
 
 JSON = dict[str, Any]
@@ -64,6 +65,20 @@ def test_of_two_that_may_not_leave_together_the_earlier_one_leaves(pool: Stage) 
     pool.run()
     assert pool.phase("m1") == ("Leaving", "Evicting")
     assert pool.phase("m2") == ("Approved", "MaxConcurrent")
+
+
+def test_a_move_whose_departure_is_being_written_keeps_others_from_leaving(pool: Stage) -> None:
+    """Its webhook is slow."""
+    let = pool.keep_back(lambda asked: asked.route.endswith("m1/status") and asked.body["status"]["phase"] == "Leaving")
+    pool.order(move(1), move(2))
+    pool.restart(lane=impatient())
+    wait_until(lambda: pool.run() and pool.phase("m2")[0], what="the other one is looked at")
+    for _ in range(3):
+        pool.run()
+        pool.lane.drain(0.2)
+    assert (pool.phase("m1")[0], pool.phase("m2")[0]) == ("Approved", "Approved")
+    let.set()
+    pool.lane.drain(60.0)
 
 
 @pytest.mark.parametrize("name", ["m1", "m2"])
@@ -220,7 +235,7 @@ def test_an_eviction_that_takes_long_is_not_waited_for_and_nothing_is_decided_be
     budget = {"metadata": metadata, "spec": {"selector": selector}, "status": {"disruptionsAllowed": 0}}
     pool.server.put("poddisruptionbudgets", budget)
     let = pool.keep_back(lambda asked: asked.route.endswith("/eviction"))
-    pool.restart(patience_seconds=IMPATIENT_SECONDS)
+    pool.restart(lane=impatient())
     wait_until(lambda: pool.run() and EVICT in pool.done(), what="it is to be evicted")
     pool.now += 3600.0
     assert pool.run() == pool.now + 1.0
@@ -234,7 +249,7 @@ def test_an_eviction_that_takes_long_is_not_waited_for_and_nothing_is_decided_be
 def test_a_status_that_takes_long_is_not_waited_for_and_nothing_is_decided_before_its_answer(pool: Stage) -> None:
     """A webhook may take as long as it likes for statuses, too."""
     let = pool.keep_back(lambda asked: asked.method == "PATCH" and "/executormoves/" in asked.path)
-    pool.restart(patience_seconds=IMPATIENT_SECONDS)
+    pool.restart(lane=impatient())
     assert [pool.run() for _ in range(2)] == [pool.now + 1.0] * 2
     assert pool.moves["m1"].get("status") is None
     let.set()
@@ -533,7 +548,7 @@ def rereading(pool: Stage, *, until: Event | None = None) -> list[tuple[str, str
             assert until.wait(30), "this answer was waited for"
         return []
 
-    pool.restart(patience_seconds=PATIENT_SECONDS if until is None else IMPATIENT_SECONDS, reread=reread)
+    pool.restart(lane=None if until is None else impatient(), reread=reread)
     return asked
 
 
@@ -564,7 +579,7 @@ def test_an_answer_that_came_too_long_ago_is_not_used(pool: Stage) -> None:
     pool.run()
     let.set()
     (found,), _ = read_moves((pool.moves["m1"],))
-    wait_until(lambda: not pool.movers._reading.under_way(found.key), what="the answer comes")
+    wait_until(lambda: not pool.lane.holds(f"move {found.uid}", "analytics"), what="the answer comes")
     pool.now += 6.0
     wait_until(lambda: pool.run() is None, what="they are read again")
     assert len(asked) == 2

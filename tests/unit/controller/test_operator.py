@@ -159,7 +159,7 @@ def built(folder: Path, url: str = "http://127.0.0.1:1") -> Iterator[Operator]:
     try:
         yield operator
     finally:
-        for each in (operator._reconciler, operator._events, operator._metrics):
+        for each in (operator._reconciler, operator._metrics):
             each.close()
 
 

@@ -37,10 +37,10 @@ from ballast.moves.record import to_move
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 from tests.apiserver import Answer, ApiServer, Asked, Watch, serving
+from tests.lanes import AtOnce
 from tests.unit.controller.stage import NOW, move
 from tests.unit.kube.builders import (
     CREATED,
-    CREATED_AT,
     GATE,
     NOMINATED_BY_ANOTHER,
     NOMINATED_BY_US,
@@ -121,14 +121,15 @@ def operating(
     release_promised: Callable[[], bool] = lambda: False,
 ) -> Iterator[Reconciler]:
     client = script.client(folder)
-    events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
+    lane = AtOnce()
+    events = EventRecorder(client, lane, instance="one", clock=clock, on_error=_fail)
     telemetry = telemetry or Telemetry(CollectorRegistry())
     parts = Parts(
         observer=observer(client),
         metrics=metrics or MetricsReader(client, namespace="ballast-system"),
-        movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
-        actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
-        reporter=Reporter(client, events=events, clock=clock),
+        movers=Movers(client, lane, events=events, telemetry=telemetry, clock=clock),
+        actuator=Actuator(client, lane, events=events, telemetry=telemetry, clock=clock),
+        reporter=Reporter(client, lane, events=events, clock=clock),
         switch=Switch(client, name="ballast", identity="one", clock=clock, monotonic=clock),
         telemetry=telemetry,
     )
@@ -602,63 +603,6 @@ def test_a_topology_whose_status_cannot_be_worked_out_says_so_and_ends_no_reconc
     assert "OverflowError: cannot convert Sizing" in ready[0]["message"]
 
 
-def test_while_executors_come_to_their_gates_one_status_of_a_topology_is_written_of_each_namespace_in_turn(
-    server: tuple[ApiServer, ApiServer], tmp_path: Path
-) -> None:
-    found, script = server
-    found.lists["pods"] = found.lists["executormoves"] = []
-    found.lists["sparktopologies"] = [*(topology("ads", number) for number in range(10)), topology("web", 0)]
-    coming = threading.Event()
-    coming.set()
-    with operating(script, tmp_path, release_promised=coming.is_set) as reconciler:
-        assert reconciler.run() == NOW
-        assert topologies_told(script) == ["ads/t0"]
-        reconciler.run()
-        reconciler.run()
-        assert topologies_told(script)[1:] == ["web/t0", "ads/t1"]
-        coming.clear()
-        assert reconciler.run() != NOW
-        assert len(topologies_told(script)) == 11
-
-
-@pytest.mark.parametrize(("coming", "looked_at"), [(True, 1), (False, 5)])
-def test_while_executors_come_to_their_gates_one_move_that_has_not_begun_is_looked_at(
-    server: tuple[ApiServer, ApiServer], tmp_path: Path, coming: bool, looked_at: int
-) -> None:
-    found, script = server
-    found.lists["pods"] = [driver("ads", namespace="ads", node="node-ads")]
-    found.lists["executormoves"] = []
-    for number in range(5):
-        one = ordered("ads")
-        found.put(
-            "executormoves",
-            {**one, "metadata": {**one["metadata"], "name": f"of-ads-{number}", "uid": f"uid-{number}"}},
-        )
-    with operating(script, tmp_path, release_promised=lambda: coming) as reconciler:
-        reconciler.run()
-    assert len([asked for asked in script.writes if "/executormoves/" in asked.path]) == looked_at
-
-
-@pytest.mark.parametrize(("many", "soon"), [(64, False), (70, True)])
-def test_what_was_too_much_for_one_pass_is_due_a_second_later(
-    server: tuple[ApiServer, ApiServer], tmp_path: Path, *, many: int, soon: bool
-) -> None:
-    """Executors that no node can take, and whose nominations are to be cleared."""
-    found, script = server
-    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": LONG_AGO}
-    status = {"nominatedNodeName": "node-ads", "conditions": [refused]}
-    found.lists["executormoves"] = []
-    found.lists["pods"] = [
-        executor(number, application="ads", namespace="ads", status=status, managed_fields=[NOMINATED_BY_US])
-        for number in range(many)
-    ]
-    found.refusals["/status"] = Answer(body={"metadata": {"name": "any", "resourceVersion": "2"}, "spec": {}})
-    due = one_round(script, tmp_path)
-    assert len([asked for asked in script.writes if asked.path.split("?")[0].endswith("/status")]) >= 64
-    assert due is not None
-    assert (due <= NOW + 1.0) is soon
-
-
 @pytest.mark.parametrize(("gates", "told"), [([GATE, {"name": "quota"}], 10), ([GATE], 3)], ids=["two gates", "ours"])
 def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
     server: tuple[ApiServer, ApiServer], tmp_path: Path, gates: list[JSON], told: int
@@ -669,23 +613,6 @@ def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
     found.lists["executormoves"] = []
     found.lists["sparktopologies"] = [topology("web", number) for number in range(10)]
     one_round(script, tmp_path)
-    assert len(topologies_told(script)) == told
-
-
-@pytest.mark.parametrize(("since_seconds", "told"), [(1.0, 3), (2.7, 1)])
-def test_fewer_statuses_are_written_right_before_a_set_is_released(
-    server: tuple[ApiServer, ApiServer], tmp_path: Path, since_seconds: float, told: int
-) -> None:
-    """It does not wait for a reconcile that began a moment before."""
-    found, script = server
-    patient = policy("ads", placement={"mode": "Enforce", "debounce": "2s"})
-    found.lists["balancingpolicies"] = [patient, *(policy(team) for team in TEAMS if team != "ads")]
-    opted_in = {"ballast.dev/gate": "enabled"}
-    found.lists["pods"] = [executor(1, application="ads", namespace="ads", gates=[GATE], labels=opted_in)]
-    found.lists["executormoves"] = []
-    found.lists["sparktopologies"] = [topology("web", number) for number in range(10)]
-    with operating(script, tmp_path, clock=lambda: CREATED_AT + since_seconds) as reconciler:
-        reconciler.run()
     assert len(topologies_told(script)) == told
 
 

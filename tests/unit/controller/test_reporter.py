@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -23,7 +22,6 @@ from ballast.controller.reporter import QUIET_SECONDS, Candidate, Reporter, owne
 from ballast.controller.status import Outlook
 from ballast.errors import BallastError
 from ballast.kube import kinds
-from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.model import (
     ConditionReason,
@@ -43,11 +41,12 @@ from ballast.model.snapshot import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 from ballast.tenancy.door import KEPT_BYTES
+from ballast.tenancy.lane import Lane
 from tests.apiserver import Answer, ApiServer, Asked, scripted
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.lanes import AtOnce, impatient
 from tests.testbed.waiting import wait_until
 from tests.unit.controller.crowd import topology_resource
-from tests.unit.controller.stage import IMPATIENT_SECONDS, PATIENT_SECONDS
 
 JSON = dict[str, Any]
 STALLS = Finding("team/clicks", ConditionReason.SELECTOR_MATCHES_DRIVER, "mend it", stalls=True)
@@ -66,9 +65,11 @@ class Stage:
         self._client = script.client(folder)
         self.restart()
 
-    def restart(self, *, patience_seconds: float = PATIENT_SECONDS) -> None:
-        events = EventRecorder(self._client, instance="one", clock=self.clock, on_error=_fail)
-        self.reporter = Reporter(self._client, events=events, clock=self.clock, patience_seconds=patience_seconds)
+    def restart(self, lane: Lane | None = None) -> None:
+        lane = lane or AtOnce()
+        events = EventRecorder(self._client, lane, instance="one", clock=self.clock, on_error=_fail)
+        self.tried_again: list[float] = []
+        self.reporter = Reporter(self._client, lane, events=events, clock=self.clock, try_again=self.tried_again.append)
 
     def clock(self) -> float:
         return self.now
@@ -296,14 +297,15 @@ def test_what_an_older_crd_drops_is_not_told_again_and_again(stage: Stage) -> No
     assert stage.patches()[1]["failures"][0]["count"] == 2
 
 
-@pytest.mark.parametrize(("status", "due"), [(409, NOW + 1.0), (404, None)])
+@pytest.mark.parametrize(("status", "again"), [(409, [1.0]), (404, [])])
 def test_a_status_that_somebody_else_wrote_comes_again_soon_and_one_that_is_gone_with_the_next_pass(
-    tmp_path: Path, status: int, due: float | None
+    tmp_path: Path, status: int, again: list[float]
 ) -> None:
     theirs = Answer(body={"metadata": {"uid": "another"}})
-    with scripted(Answer(status, {"message": "changed"}), *([theirs] if due else []), Answer()) as script:
+    with scripted(Answer(status, {"message": "changed"}), *([theirs] if again else []), Answer()) as script:
         stage = Stage(script, tmp_path)
-        assert stage.report() == due
+        stage.report()
+        assert stage.tried_again == again
         stage.status = {}
         stage.report()
         assert len(stage.patches()) == 2
@@ -381,8 +383,8 @@ def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixtur
     broken = BallastError("SparkTopology team/odd is not valid")
     stage.report(topologies=(a_topology(),))
     for _ in range(3):
-        stage.reporter.begin({"streaming"}, [broken], {"team/clicks"})
-    assert len(stage.reporter) == 8
+        stage.reporter.begin({"streaming"}, [broken])
+    assert len(stage.reporter) == 6
     assert [record.message for record in caplog.records].count(f"left alone: {broken}") == 1
     stage.now += QUIET_SECONDS
     stage.reporter.begin(set(), [])
@@ -486,18 +488,21 @@ def test_a_status_that_takes_long_is_not_waited_for_and_not_sent_twice(stage: St
         return Answer()
 
     stage.script.by = slowly
-    stage.restart(patience_seconds=IMPATIENT_SECONDS)
-    assert [stage.report(findings=(STALLS,), topologies=(a_topology(),)) for _ in range(2)] == [NOW + 5.0] * 2
+    lane = impatient()
+    stage.restart(lane)
+    stage.report(findings=(STALLS,), topologies=(a_topology(),))
     wait_until(lambda: asked, what="it is sent")
+    assert stage.report(findings=(STALLS,), topologies=(a_topology(),)) == NOW + 1.0
     let.set()
+    lane.drain(60.0)
     assert len(asked) == 1
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(503, Unavailable), (422, None)], ids=["a server in trouble", "a status that it refuses"]
+    ("status", "again"), [(503, [10.0]), (422, [])], ids=["a server in trouble", "a status that it refuses"]
 )
-def test_only_a_server_in_trouble_ends_a_round_when_a_status_is_not_written(
-    tmp_path: Path, status: int, error: type[Exception] | None
-) -> None:
-    with scripted(Answer(status, {"message": "no"})) as script, pytest.raises(error) if error else nullcontext():
-        Stage(script, tmp_path).report()
+def test_a_status_that_is_not_written_ends_no_reconcile(tmp_path: Path, status: int, again: list[float]) -> None:
+    with scripted(Answer(status, {"message": "no"})) as script:
+        stage = Stage(script, tmp_path)
+        stage.report()
+    assert stage.tried_again == again

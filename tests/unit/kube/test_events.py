@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +12,11 @@ from hypothesis import strategies as st
 from ballast.kube import events
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
-from ballast.kube.events import EventRecorder, Notice, QueuedEventRecorder, Regarding, _shortened
+from ballast.kube.events import EventRecorder, Notice, Regarding, _shortened
 from ballast.kube.kinds import NODE, POD
-from tests.apiserver import Answer, Asked, scripted
+from ballast.tenancy import allowance
+from tests.apiserver import Answer, scripted
+from tests.lanes import AtOnce
 
 OK = Answer(201)
 BUSY = Answer(429, {"message": "limit reached on type Namespace"}, {"Retry-After": "2"})
@@ -32,22 +33,13 @@ class Told:
     def __init__(self, client: Client) -> None:
         self.now = 1_800_000_000.0
         self.errors: list[KubeError] = []
-        self.recorder = EventRecorder(client, instance="one", clock=lambda: self.now, on_error=self.errors.append)
+        self.recorder = EventRecorder(
+            client, AtOnce(), instance="one", clock=lambda: self.now, on_error=self.errors.append
+        )
 
     def post(self, *numbers: int, namespace: str = "analytics") -> None:
         for number in numbers:
             self.recorder.post(notice(number, namespace))
-
-
-def queued(client: Client) -> QueuedEventRecorder:
-    return QueuedEventRecorder(client, instance="one", clock=lambda: 1_800_000_000.0, on_error=lambda _: None)
-
-
-def test_a_server_that_throttles_events_is_asked_once_and_nobody_waits_for_it(tmp_path: Path) -> None:
-    with scripted(BUSY) as script:
-        told = Told(script.client(tmp_path))
-        told.post(*range(20))
-    assert (len(script.asked), script.slept, len(told.errors)) == (1, [], 1)
 
 
 def test_a_series_that_is_throttled_is_not_waited_for_either(tmp_path: Path) -> None:
@@ -55,7 +47,7 @@ def test_a_series_that_is_throttled_is_not_waited_for_either(tmp_path: Path) -> 
         told = Told(script.client(tmp_path))
         told.post(1)
         told.now += 301
-        told.post(1, 2)
+        told.post(1)
     assert [asked.method for asked in script.asked] == ["POST", "PATCH"]
     assert script.slept == []
 
@@ -75,16 +67,6 @@ def test_a_flood_of_events_about_one_namespace_is_cut_short_and_others_have_thei
     assert told.errors == []
 
 
-@pytest.mark.parametrize("later_seconds", [11.0, -3600.0], ids=["soon", "although the clock was set back"])
-def test_events_are_posted_again_after_a_throttling(later_seconds: float, tmp_path: Path) -> None:
-    with scripted(BUSY, OK) as script:
-        told = Told(script.client(tmp_path))
-        told.post(1)
-        told.now += later_seconds
-        told.post(2)
-    assert len(script.asked) == 2
-
-
 def test_an_event_that_is_refused_for_itself_keeps_back_no_other(tmp_path: Path) -> None:
     with scripted(FORBIDDEN, OK) as script:
         told = Told(script.client(tmp_path))
@@ -101,66 +83,6 @@ def test_the_same_event_is_counted_again_when_the_clock_was_set_back(tmp_path: P
         told.post(1)
     assert [asked.method for asked in script.asked] == ["POST", "PATCH"]
     assert script.asked[1].body["series"]["count"] == 3
-
-
-def test_a_notice_that_brings_about_an_unforeseen_error_does_not_keep_back_the_next(tmp_path: Path) -> None:
-    answers: list[float | None] = [1_800_000_000.0, None]
-
-    def clock() -> float:
-        answer = answers.pop()
-        if answer is None:
-            raise ValueError("a defect")
-        return answer
-
-    with scripted(OK) as script:
-        recorder = QueuedEventRecorder(
-            script.client(tmp_path), instance="one", clock=clock, on_error=lambda error: pytest.fail(str(error))
-        )
-        recorder.post(notice(1))
-        recorder.post(notice(2))
-        recorder.close(within_seconds=60)
-    assert len(script.asked) == 1
-
-
-def test_events_about_a_slow_namespace_keep_back_none_about_others(tmp_path: Path) -> None:
-    """A webhook may take as long as it likes for each of them."""
-    let, theirs = threading.Event(), threading.Event()
-
-    def slowly(asked: Asked) -> Answer:
-        if asked.body["metadata"]["namespace"] == "slow":
-            let.wait(60)
-        else:
-            theirs.set()
-        return OK
-
-    with scripted(OK) as script:
-        script.by = slowly
-        recorder = queued(script.client(tmp_path))
-        for number in range(20):
-            recorder.post(notice(number, "slow"))
-        recorder.post(notice(1))
-        assert theirs.wait(60)
-        let.set()
-        recorder.close(within_seconds=60)
-
-
-def test_thousands_of_notices_of_one_namespace_leave_room_for_those_of_others(tmp_path: Path) -> None:
-    let = threading.Event()
-
-    def slowly(asked: Asked) -> Answer:
-        del asked
-        let.wait(60)
-        return OK
-
-    with scripted(OK) as script:
-        script.by = slowly
-        recorder = queued(script.client(tmp_path))
-        for number in range(3000):
-            recorder.post(notice(number, "junk"))
-        recorder.post(notice(1))
-        let.set()
-        recorder.close(within_seconds=60)
-        assert [asked.body["metadata"]["namespace"] for asked in script.asked] == ["junk"] * 25 + ["analytics"]
 
 
 @pytest.mark.parametrize("last", ["a", "-", "."])
@@ -202,7 +124,7 @@ def test_what_is_remembered_of_events_has_an_end_and_the_latest_stays(
 def test_the_namespace_that_was_heard_of_longest_ago_is_the_first_to_be_forgotten(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(events, "_MOST_ALLOWANCES", 2)
+    monkeypatch.setattr(allowance, "_KEPT", 2)
     with scripted(OK) as script:
         told = Told(script.client(tmp_path))
         for namespace in ("flooding", "second", "flooding", "third", "flooding"):

@@ -1,0 +1,278 @@
+"""The lane: one queue of writes, in which no release waits behind another namespace's slow request.
+
+Any request may take half a minute, because webhooks of its namespace look at it. So a request that is not answered
+within LATE_SECONDS is *late*: it no longer occupies a worker, and few of them are under way for each namespace. That is
+why a namespace may use all workers as long as its requests are quick (1 000 executors of one set are released in about
+a second), and costs others half a second at most when they are not.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+from ballast.errors import BallastError
+
+_LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LATE_SECONDS = 0.5
+
+
+class Rank(IntEnum):
+    """A job waits until none of a lower rank can begin."""
+
+    RELEASE = 0
+    MOVE = 1
+    CREATE = 2
+    STATUS = 3
+    EVENT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    workers: int = 32
+    """Jobs under way, late ones aside. Half of them serve releases alone."""
+    late_seconds: float = LATE_SECONDS
+    late: int = 16
+    """Late jobs of one namespace and rank, after which no other begins. A webhook that takes a second for each pod must
+    not hold up a set of its own namespace for a minute, so these are more than a few.
+    """
+    late_of_all: int = 256
+    """Late jobs of all namespaces, each of which takes a thread and a connection: of many slow ones, fewer of each."""
+    events: int = 64
+    """Events of one namespace that wait. With one more, the oldest is dropped."""
+
+
+@dataclass(eq=False, slots=True)
+class Job(Generic[T]):
+    """What was submitted, and what came of it."""
+
+    namespace: str
+    key: str
+    rank: Rank
+    work: Callable[[], T]
+    began: float | None = None
+    """Monotonic seconds."""
+    over: bool = False
+    """It was answered, or a newer one of its key came before it began, or it was dropped."""
+    _answer: T | None = field(default=None, repr=False)
+    _error: BaseException | None = field(default=None, repr=False)
+
+    def answer(self) -> T | None:
+        """What the work returned; None if there is no answer yet, or will be none. Raises what the work raised."""
+        if self._error is not None:
+            raise self._error
+        return self._answer
+
+    def run(self) -> None:
+        try:
+            self._answer = self.work()
+        except BaseException as error:  # noqa: BLE001 -- it is raised where the answer is asked for
+            self._error = error
+            if not isinstance(error, BallastError):
+                _LOG.exception("%s failed", self.key)
+
+
+_Line = tuple[Rank, str]
+"""Jobs of one rank and namespace."""
+
+
+class Queue:
+    """Which job begins next. Not safe for threads. Times are monotonic seconds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._waiting: dict[Rank, OrderedDict[str, OrderedDict[str, Job[Any]]]] = {rank: OrderedDict() for rank in Rank}
+        """By rank, namespace (the one that was served last comes last) and key."""
+        self._running: dict[str, Job[Any]] = {}
+        """By key."""
+
+    def put(self, job: Job[Any]) -> Job[Any]:
+        """Returns the job that runs under the same key, whose answer counts; one that waits is replaced and over."""
+        if (running := self._running.get(job.key)) is not None:
+            return running
+        for lines in self._waiting.values():
+            if (line := lines.get(job.namespace)) is not None and (older := line.pop(job.key, None)) is not None:
+                older.over = True
+                self._tidy(lines, job.namespace)
+        line = self._waiting[job.rank].setdefault(job.namespace, OrderedDict())
+        line[job.key] = job
+        if job.rank is Rank.EVENT and len(line) > self._limits.events:
+            _, oldest = line.popitem(last=False)
+            oldest.over = True
+        return job
+
+    def take(self, now: float) -> Job[Any] | None:
+        """The next job, which begins now; None if none can."""
+        late = self._late(now)
+        quick = [job for job in self._running.values() if not self._is_late(job, now)]
+        # Beyond their limit, late jobs occupy workers as others do.
+        if len(quick) + max(0, late.total() - self._limits.late_of_all) >= self._limits.workers:
+            return None
+        others = sum(job.rank is not Rank.RELEASE for job in quick)
+        for rank, lines in self._waiting.items():
+            if rank is not Rank.RELEASE and others >= self._limits.workers - self._limits.workers // 2:
+                return None
+            for namespace, line in lines.items():
+                if not self._held_back((rank, namespace), late):
+                    key, job = line.popitem(last=False)
+                    lines.move_to_end(namespace)
+                    self._tidy(lines, namespace)
+                    self._running[key] = job
+                    job.began = now
+                    return job
+        return None
+
+    def end(self, job: Job[Any]) -> None:
+        job.over = True
+        del self._running[job.key]
+
+    def forget(self) -> None:
+        for rank, lines in self._waiting.items():
+            if rank is not Rank.RELEASE:
+                for line in lines.values():
+                    for job in line.values():
+                        job.over = True
+                lines.clear()
+
+    def holds(self, key: str, namespace: str) -> bool:
+        """Whether a job of this key runs or waits."""
+        return key in self._running or any(key in lines.get(namespace, ()) for lines in self._waiting.values())
+
+    def is_slow(self, job: Job[Any], now: float) -> bool:
+        """Whether nothing tells how long the job takes: it is late, or waits for late ones."""
+        if job.began is not None:
+            return self._is_late(job, now)
+        late = self._late(now)
+        return late.total() >= self._limits.late_of_all or self._held_back((job.rank, job.namespace), late)
+
+    def next_late(self, now: float) -> float | None:
+        """Seconds until another job will be late, and others may begin in its place."""
+        ends = (self._quick_seconds(job, now) for job in self._running.values())
+        return min((seconds for seconds in ends if seconds > 0), default=None)
+
+    @property
+    def idle(self) -> bool:
+        return not self._running and not any(self._waiting.values())
+
+    def _is_late(self, job: Job[Any], now: float) -> bool:
+        return self._quick_seconds(job, now) <= 0
+
+    def _quick_seconds(self, job: Job[Any], now: float) -> float:
+        """Until the job is late."""
+        return self._limits.late_seconds - (now - (now if job.began is None else job.began))
+
+    def _late(self, now: float) -> Counter[_Line]:
+        return Counter((job.rank, job.namespace) for job in self._running.values() if self._is_late(job, now))
+
+    def _held_back(self, line: _Line, late: Counter[_Line]) -> bool:
+        slow = late[line]
+        return slow > 0 and slow >= min(self._limits.late, max(1, self._limits.late_of_all // len(late)))
+
+    def _tidy(self, lines: OrderedDict[str, OrderedDict[str, Job[Any]]], namespace: str) -> None:
+        if not lines[namespace]:
+            del lines[namespace]
+
+
+class Lane:
+    """Safe for threads, which end with the process. `monotonic`: seconds that are never set back."""
+
+    def __init__(self, limits: Limits | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._monotonic = limits or Limits(), monotonic
+        self._queue = Queue(self._limits)
+        self._rests: dict[str, float] = {}
+        """Until when no job of a key is submitted."""
+        self._changed = threading.Condition()
+        self._watches = False
+
+    def submit(self, namespace: str, key: str, rank: Rank, work: Callable[[], T]) -> Job[T]:
+        """Have `work` called by a worker. It replaces a job of the same key that waits; one that runs is returned."""
+        job = Job(namespace, key, rank, work)
+        with self._changed:
+            if self._resting(key):
+                job.over = True
+                return job
+            job = self._queue.put(job)
+            self._begin()
+        return job
+
+    def back_off(self, key: str, seconds: float) -> None:
+        """Submit nothing of this key for so long: it would be refused again."""
+        with self._changed:
+            self._rests[key] = self._monotonic() + seconds
+
+    def rests(self, key: str) -> bool:
+        with self._changed:
+            return self._resting(key)
+
+    def holds(self, key: str, namespace: str) -> bool:
+        """Whether a job of this key is under way or waits."""
+        with self._changed:
+            return self._queue.holds(key, namespace)
+
+    def wait(self, jobs: Iterable[Job[Any]], *, seconds: float | None = None, late_too: bool = False) -> None:
+        """Until each of them is over, or turns out to be late, or waits for late ones of its namespace.
+
+        `seconds`: at most so long. `late_too`: until all are over.
+        """
+        left, until = list(jobs), None if seconds is None else self._monotonic() + seconds
+        with self._changed:
+            while left:
+                now = self._monotonic()
+                if left[-1].over or (not late_too and self._queue.is_slow(left[-1], now)):
+                    left.pop()
+                elif until is not None and now >= until:
+                    return
+                else:
+                    ends = [end for end in (self._queue.next_late(now), None if until is None else until - now) if end]
+                    self._changed.wait(min(ends, default=None))
+
+    def forget(self) -> None:
+        """Drop what waits, except releases: another replica leads, and decides for itself."""
+        with self._changed:
+            self._queue.forget()
+            self._changed.notify_all()
+
+    def drain(self, seconds: float) -> None:
+        """Wait until nothing waits or runs, at most so long."""
+        until = self._monotonic() + seconds
+        with self._changed:
+            while not self._queue.idle and (left := until - self._monotonic()) > 0:
+                self._changed.wait(left)
+
+    def _resting(self, key: str) -> bool:
+        now = self._monotonic()
+        if self._rests and self._rests.get(key, now) <= now:
+            self._rests = {each: until for each, until in self._rests.items() if until > now}
+        return key in self._rests
+
+    def _begin(self) -> None:
+        """Start workers for jobs that can begin."""
+        while (job := self._queue.take(self._monotonic())) is not None:
+            threading.Thread(target=self._serve, args=(job,), name="lane", daemon=True).start()
+        if not self._watches and not self._queue.idle:
+            self._watches = True
+            threading.Thread(target=self._watch, name="lane watch", daemon=True).start()
+
+    def _serve(self, job: Job[Any] | None) -> None:
+        while job is not None:
+            job.run()
+            with self._changed:
+                self._queue.end(job)
+                job = self._queue.take(self._monotonic())
+                self._changed.notify_all()
+
+    def _watch(self) -> None:
+        """Let others begin in place of jobs that become late."""
+        with self._changed:
+            while not self._queue.idle:
+                self._changed.wait(self._queue.next_late(self._monotonic()))
+                self._begin()
+            self._watches = False
