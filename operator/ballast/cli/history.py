@@ -14,7 +14,7 @@ from ballast.cli.output import console
 from ballast.cli.source import SYSTEM_NAMESPACE
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
-from ballast.fairness import named
+from ballast.listing import named
 from ballast.prometheus import Preset
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, StaleGates
 from ballast.controller.other_releases import acting_instead
 from ballast.controller.switch import UNINSTALLED, Switch
-from ballast.fairness import in_turn
 from ballast.kube import kinds
 from ballast.kube.actions import Changed, Deleted, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
@@ -223,7 +222,7 @@ def _tell(outcomes: Mapping[str, ReleaseOutcome | Deleted]) -> None:
     typer.echo(f"released {released} of {released + len(left) + deleted} executors")
     if deleted:
         typer.echo(f"deleted {deleted} whose release is refused: their successors are not gated")
-    told = in_turn(left.items(), namespace=lambda each: each[0].partition("/")[0])[:MOST_NAMED]
+    told = sorted(left.items())[:MOST_NAMED]
     for pod, why in told:
         typer.echo(f"{pod} is still gated: {why[:_LONGEST_REASON_CHARACTERS]}", err=True)
     if len(left) > len(told):

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import AS_TEXT, TextOption, show, write
-from ballast.fairness import named
 from ballast.kube.client import Client
 from ballast.kube.errors import NotFound
 from ballast.kube.template_gates import MOST_NAMED, GatedPod, TemplateGates, gated_pods, template_gates
+from ballast.listing import named
 
 if TYPE_CHECKING:
     from ballast.moves import MoveState

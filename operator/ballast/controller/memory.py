@@ -16,7 +16,6 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.failures import Application, Failed
 from ballast.controller.membership import key_of, namespace_of
 from ballast.controller.observe import Pool
-from ballast.fairness import in_turn
 from ballast.model import Attempts, Memory, NodeHits
 
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
@@ -72,9 +71,8 @@ def state_status(memory: Memory) -> dict[str, str]:
 
 
 def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
-    """Of too many, the latest of their namespace."""
-    latest = sorted(memory.attempts, key=lambda each: (namespace_of(each.topology), -each.last_at))
-    kept = in_turn(latest, namespace=lambda each: namespace_of(each.topology))[:_MOST_ATTEMPTS]
+    """Of too many, the latest."""
+    kept = sorted(memory.attempts, key=lambda each: (-each.last_at, each.topology))[:_MOST_ATTEMPTS]
     return tuple(
         AttemptStatus(
             topology=each.topology,
@@ -87,9 +85,8 @@ def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
 
 
 def failures_status(failures: Mapping[Application, Failed]) -> tuple[ApplicationFailures, ...]:
-    """Of too many applications, those with the most failures in their namespace."""
-    ranked = sorted(failures, key=lambda each: (each[0], -failures[each].count, each))
-    kept = in_turn(ranked, namespace=lambda each: each[0])[:_MOST_FAILING]
+    """Of too many applications, those with the most failures."""
+    kept = sorted(failures, key=lambda each: (-failures[each].count, each))[:_MOST_FAILING]
     return tuple(
         ApplicationFailures(
             namespace=namespace,
@@ -153,8 +150,7 @@ def hits_status(hits: Mapping[str, NodeHits]) -> tuple[HitsStatus, ...]:
 
 def application_status(memory: Memory, declared: frozenset[str]) -> tuple[ApplicationPlacement, ...]:
     """Where executors of applications without a SparkTopology (key not in `declared`) are."""
-    ranked = sorted({key for key, _, _ in memory.placements if key not in declared}, reverse=True)
-    undeclared = sorted(in_turn(sorted(ranked, key=namespace_of), namespace=namespace_of)[:_MOST_APPLICATIONS])
+    undeclared = sorted({key for key, _, _ in memory.placements if key not in declared})[-_MOST_APPLICATIONS:]
     share = _APPLICATIONS_BYTES // max(1, len(undeclared))
     return tuple(
         ApplicationPlacement(

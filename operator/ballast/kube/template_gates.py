@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ballast.fairness import named
 from ballast.files import UNREADABLE, TooDeepError, yaml_documents
 from ballast.kube import names
 from ballast.kube.client import Client
@@ -19,6 +18,7 @@ from ballast.kube.document import JSON
 from ballast.kube.kinds import POD
 from ballast.kube.objects import Query, read_list
 from ballast.kube.submitted_conf import executor_templates
+from ballast.listing import named
 
 MOST_NAMED = 20
 """In one sentence."""

@@ -195,18 +195,14 @@ def test_those_still_gated_are_told_of_with_why() -> None:
     assert gated(outcomes) == {"a/1": "a webhook says no", "a/3": "another gate"}
 
 
-def test_of_thousands_that_one_user_keeps_gated_some_are_named_and_all_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_thousands_that_stay_gated_some_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
-    crowd = [executor(number, gates=[GATE], namespace="crowd") for number in range(200)]
-    server = cluster(*crowd, executor(999, gates=[GATE], namespace="other"))
+    server = cluster(*(executor(number, gates=[GATE], namespace="crowd") for number in range(201)))
     refused = Answer(403, {"message": 'admission webhook "no.example" denied the request: ' + "x" * 5000})
     server.by = lambda asked: refused if "/pods/" in asked.path else server.respond(asked)
     ended = run_in(server, tmp_path, "release", "--all")
     assert ended.code == 1
-    assert "other/spark-1-exec-999 is still gated: admission webhook" in ended.err
-    assert ended.err.count("crowd/") == 19
+    assert ended.err.count(" is still gated: admission webhook") == 20
     assert "so are 181 more" in ended.err
     assert len(ended.err) < 20_000
 

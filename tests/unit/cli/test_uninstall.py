@@ -85,7 +85,7 @@ def test_open_moves_are_named_and_ended_ones_are_not(tmp_path: Path) -> None:
     assert ended_one["metadata"]["name"] not in ended.out
 
 
-def test_of_very_many_some_of_each_namespace_are_named_and_for_programs_all(tmp_path: Path) -> None:
+def test_of_very_many_some_are_named_and_for_programs_all(tmp_path: Path) -> None:
     """A user may create thousands."""
 
     def gated(namespace: str, number: int) -> JSON:
@@ -101,7 +101,6 @@ def test_of_very_many_some_of_each_namespace_are_named_and_for_programs_all(tmp_
     ended = run_in(server, tmp_path, "uninstall", "--check")
     gates, moves, *_ = ended.out.splitlines()
     assert gates.endswith(" and 281 more")
-    assert "other/other-1" in gates
     assert moves.endswith(" and 180 more")
     assert "80 more moves can't be read." in ended.out
     assert len(ended.out) < 20_000

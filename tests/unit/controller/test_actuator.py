@@ -303,7 +303,8 @@ def test_a_pass_does_not_wait_for_a_namespace_about_which_the_api_server_is_slow
     lane = impatient()
     actuator, context = acting(pool, lane=lane)
     let = pool.keep_back(lambda asked: asked.method == "DELETE")
-    actuator.delete_stranded(context, Plan(replacements=tuple(placed(number, "cold") for number in range(2, 40))))
+    stranded = tuple(replace(placed(number, "cold"), detail="it finds no node") for number in range(2, 40))
+    actuator.delete_stranded(context, Plan(replacements=stranded))
     assert len(pool.pods) == 39, "none is deleted yet"
     let.set()
     lane.drain(60.0)

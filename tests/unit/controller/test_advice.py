@@ -76,19 +76,6 @@ def test_many_topologies_have_their_turns_with_new_figures() -> None:
     assert sorted(adviser.recommendations(seen, renew=True)) == keys
 
 
-def test_no_namespace_keeps_those_of_others_waiting_for_their_turns() -> None:
-    keys = [f"mallory/t{number:03}" for number in range(100)]
-    executors = tuple(an_executor(key[8:], namespace="mallory", node="a1", topology=key) for key in keys)
-    adviser = Adviser()
-    for number in range(2):
-        # They get other names each time.
-        named = [f"mallory/{number}-{key[8:]}" for key in keys]
-        members = tuple(replace(each, topology=key) for each, key in zip(executors, named, strict=True))
-        topologies = (a_topology(), *(replace(a_topology(), key=key, namespace="mallory") for key in named))
-        found = adviser.recommendations(context(*topologies, executors=(*apart(), *members)), renew=True)
-        assert "team/clicks" in found
-
-
 def test_executors_of_thousands_of_sizes_take_no_more_time_than_a_pass_has() -> None:
     """Executors at the gates of another policy would wait for them."""
     sizes = {"mallory/most": MOST_KINDS, "mallory/many": MOST_KINDS - 1, "mallory/more": MOST_KINDS - 1}

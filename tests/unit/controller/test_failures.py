@@ -198,15 +198,6 @@ def test_what_two_policies_tell_of_one_application_is_counted_once() -> None:
     assert recalled_failures(policies, TEAMS)[OURS] == Failed(frozenset({1, 2, 3}))
 
 
-def test_of_too_many_applications_no_namespace_crowds_out_another() -> None:
-    flood = {("mallory", f"spark-{number}"): Failed(earlier=1000 + number) for number in range(500)}
-    status = failures_status({**flood, OURS: Failed(frozenset({5}))})
-    kept = [(each.namespace, each.application) for each in status]
-    assert len(kept) == 32
-    assert {OURS, ("mallory", "spark-499")} < set(kept)
-    assert kept == sorted(kept)
-
-
 def test_a_status_holds_whatever_was_counted() -> None:
     (entry,) = failures_status({OURS: Failed(frozenset(range(2**31 - 30, 2**31)), earlier=2_000_000)})
     assert (entry.count, len(entry.executors), max(entry.executors)) == (1_000_000, 25, 2**31 - 1)

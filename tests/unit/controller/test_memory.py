@@ -123,17 +123,6 @@ def test_state_that_is_more_than_a_status_may_hold_is_left_out_and_other_state_i
     assert kept.keys() == {"Small"}
 
 
-def test_no_tenants_applications_crowd_those_of_others_out() -> None:
-    flood = tuple((f"z/spark-{number:03}", "profile-0", (("n1", 1),)) for number in range(100))
-    mine = ("team/spark-1", "profile-0", (("n1", 1),))
-    kept = application_status(Memory(placements=(mine, *flood)), frozenset())
-    assert "team" in {each.namespace for each in kept}
-    tried = tuple(Attempts(f"z/spark-{number:03}", "profile-0", 1, 2.0) for number in range(100))
-    told = attempts_status(Memory(attempts=(Attempts("team/spark-1", "profile-0", 2, 1.0), *tried)))
-    assert "team/spark-1" in {each.topology for each in told}
-    assert len(kept) == len(told) == 32
-
-
 def test_since_when_nodes_are_about_to_go_survives_a_restart() -> None:
     memory = Memory(notices=(("node-1", "aws-node-termination-handler/spot-itn", 1000.5),), shedding=(("Small", "{}"),))
     assert recalled(PolicyStatus(state=state_status(memory)), []) == memory

@@ -239,19 +239,6 @@ def test_queries_of_topologies_do_not_run_unless_the_policy_allows_them(tmp_path
         assert rates(server, tmp_path, topologyQueries="Allow") == {("analytics/clicks", "sum(x)"): 7.0}
 
 
-def test_of_very_many_queries_those_of_each_namespace_come_in_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ballast.controller.metrics_reader.MOST_QUERIES", 4)
-    many = [topology(f"t{n}", components=[{"name": "c", "exchange": {"query": f"x{n}"}}]) for n in range(9)]
-    other = topology(namespace="web", components=[{"name": "c", "exchange": {"query": "y"}}])
-    with scripted(vector("7")) as server:
-        figures = MetricsReader(server.client(tmp_path), namespace="ballast-system")
-        found = figures.rates(policy_asking(server, topologyQueries="Allow"), [*many, other], now=NOW)
-        figures.close()
-    assert set(found) == {("web/clicks", "y"), *((f"analytics/t{n}", f"x{n}") for n in range(3))}
-
-
 def test_of_very_many_namespaces_each_has_its_queries_asked_at_some_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,11 +10,10 @@ from ballast.api.topology import SparkTopology
 from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Locality, Recommendation, TopologyStatus
 from ballast.controller.breaker import refused_words
 from ballast.controller.context import Context
-from ballast.controller.membership import key_of, namespace_of
+from ballast.controller.membership import key_of
 from ballast.controller.memory import PLACEMENT_BYTES, bounded_placement, topology_placement
 from ballast.controller.status.limited import moves_limited
 from ballast.controller.status.outlook import Judge, Outlook, Verdict
-from ballast.fairness import in_turn
 from ballast.model import ConditionReason, Executor, LocalityView, Phase, PlacementMode
 from ballast.planner.limited import limited
 from ballast.planner.release import MOST_KINDS, kinds_by_topology
@@ -39,32 +38,27 @@ class Adviser:
         self._rounds = 0
         self._advised: dict[str, int] = {}
         """By topology, the round in which it last had its turn."""
-        self._served: dict[str, int] = {}
-        """The same by namespace."""
 
     def recommendations(self, context: Context, *, renew: bool) -> dict[str, Recommendation]:
         """By topology key; nothing unless the policy's placement only recommends. `renew`: work out the next few."""
         if context.policy.placement.mode is not PlacementMode.RECOMMEND:
             return {}
         keys = {topology.key for topology in context.snapshot.topologies if not topology.implicit}
-        spaces = {namespace_of(key) for key in keys}
         self._known = {key: found for key, found in self._known.items() if key in keys}
         self._advised = {key: at for key, at in self._advised.items() if key in keys}
-        self._served = {space: at for space, at in self._served.items() if space in spaces}
         if renew:
             self._rounds += 1
             kinds = kinds_by_topology(executor for executor in context.snapshot.executors if executor.topology in keys)
             self._known = {key: found for key, found in self._known.items() if key in kinds}
             for key in self._turn(kinds):
-                self._advised[key] = self._served[namespace_of(key)] = self._rounds
+                self._advised[key] = self._rounds
                 self._advise(context, key)
         return self._known
 
     def _turn(self, kinds: Mapping[str, int]) -> list[str]:
         """One with too many kinds of executors for a pass has none."""
         able = (key for key, count in kinds.items() if count <= MOST_KINDS)
-        waiting = sorted(able, key=lambda key: (self._advised.get(key, 0), key))
-        ranked = in_turn(waiting, namespace=namespace_of, served=self._served)[:AT_ONCE]
+        ranked = sorted(able, key=lambda key: (self._advised.get(key, 0), key))[:AT_ONCE]
         together = accumulate(kinds[key] for key in ranked)
         return [key for key, sofar in zip(ranked, together, strict=True) if sofar <= MOST_KINDS]
 
