@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,9 @@ def text_of(path: Path, *, option: str, remedy: str, most_mib: int = MOST_MIB) -
     return text
 
 
-def documents(path: Path, *, option: str, remedy: str) -> list[Any]:
+def documents(path: Path, *, option: str, remedy: str, most_mib: int = MOST_MIB) -> list[Any]:
     """The YAML or JSON documents of a file, without empty ones. Raises InvalidField."""
-    text = text_of(path, option=option, remedy=remedy)
+    text = text_of(path, option=option, remedy=remedy, most_mib=most_mib)
     return documents_in(text, name=str(path), option=option, remedy=remedy)
 
 
@@ -105,7 +106,7 @@ def documents_in(text: str, *, name: str, option: str, remedy: str) -> list[Any]
     try:
         if name.endswith(".json") or text.startswith("{"):
             try:
-                return [json.loads(text)]
+                return list(_json_documents(text))
             except json.JSONDecodeError:
                 if name.endswith(".json"):
                     raise
@@ -115,6 +116,30 @@ def documents_in(text: str, *, name: str, option: str, remedy: str) -> list[Any]
     if _by_aliases(found) > _MOST_BY_ALIASES:
         raise InvalidField(option, name, f"its aliases stand for more than {_MOST_BY_ALIASES} values; {remedy}")
     return found
+
+
+def _json_documents(text: str) -> Iterator[Any]:
+    """One behind the other, as several calls of kubectl write them into one file."""
+    decoder, at = json.JSONDecoder(), 0
+    while rest := text[at:].lstrip():
+        at = len(text) - len(rest)
+        document, at = decoder.raw_decode(text, at)
+        yield document
+
+
+def objects_in(found: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Kubernetes' objects of these documents. A list holds them, as `kubectl get -o yaml` writes it."""
+    for document in found:
+        if not isinstance(document, dict):
+            continue
+        items = document.get("items")
+        of_items = str(document.get("kind") or "List")
+        if of_items.endswith("List") and isinstance(items, list):
+            kind = of_items.removesuffix("List")
+            of_list = {"kind": kind, "apiVersion": document.get("apiVersion")} if kind else {}
+            yield from objects_in({**of_list, **each} for each in items if isinstance(each, dict))
+        else:
+            yield document
 
 
 def _by_aliases(document: Any) -> float:

@@ -15,13 +15,15 @@ from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.matchers import MatcherOption, matchers
 from ballast.cli.output import AS_TABLE, MetricsOption, saved, show, write
 from ballast.cli.picture.page import ReportOption, origin
-from ballast.cli.source import AllNamespacesOption, FileOption, one_namespace
+from ballast.cli.source import AllNamespacesOption, one_namespace
 from ballast.doctor.shuffle_service import service_of
 from ballast.doctor.submission import properties
 from ballast.errors import InvalidField
 from ballast.report.price import LIST_PRICES, Cloud, Price, cloud_of, own_price
 
 if TYPE_CHECKING:
+    from ballast.controller.viewer import Sighting
+    from ballast.kube.submitted_conf import Submitted
     from ballast.model import Policy, Snapshot
 
 EXAMPLES = (
@@ -30,7 +32,9 @@ EXAMPLES = (
     "kubectl ballast report -n analytics",
     "kubectl ballast report --cloud aws -o json",
     "ballast report -f snapshot.json --price-per-gib 0.01",
+    "kubectl get nodes,pods,configmaps -A -o json > cluster.json; ballast report -f cluster.json",
 )
+_REMEDY = "write it with `kubectl get nodes,pods,configmaps -A -o json`, or with `kubectl ballast snapshot`"
 
 COLUMNS = (
     "ZONES       executors in each zone (? = no label): as it is -> as Ballast would place them",
@@ -50,7 +54,16 @@ def report(
         str | None, typer.Option("--namespace", "-n", help="Only applications of it. Default: all.", metavar="NAME")
     ] = None,
     everywhere: AllNamespacesOption = False,
-    filename: FileOption = None,
+    filename: Annotated[
+        Path | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="A snapshot, or nodes and pods as `kubectl get nodes,pods -A -o json` prints them, instead of a "
+            "cluster; - is standard input.",
+        ),
+    ] = None,
     output: MetricsOption = AS_TABLE,
     page: ReportOption = None,
     prometheus: Annotated[
@@ -113,12 +126,6 @@ def report(
     from ballast.report.pool import report as made_report  # noqa: PLC0415 -- as above
 
     only = one_namespace(namespace, everywhere=everywhere)
-    if filename is not None and (prometheus is not None or rack_label is not None):
-        raise InvalidField(
-            "--prometheus" if prometheus is not None else "--rack-label",
-            prometheus or rack_label or "",
-            "a snapshot file has its own metrics and levels: leave out one of the two options",
-        )
     chosen = matchers(matcher)
     if chosen and prometheus is None:
         raise InvalidField("--matcher", next(iter(chosen)), "name the server as well: --prometheus")
@@ -162,10 +169,7 @@ def _pool(
     chosen: Mapping[str, str],
 ) -> _Pool:
     if file is not None:
-        from ballast.cli.situation import load  # noqa: PLC0415 -- unused for a cluster
-
-        situation = load(file)
-        return _Pool(situation.snapshot, situation.policy)
+        return _pool_of_file(file, prometheus=prometheus, rack_label=rack_label, chosen=chosen)
     from ballast.controller.viewer import look  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.kube.submitted_conf import submitted  # noqa: PLC0415 -- as above
 
@@ -175,12 +179,46 @@ def _pool(
         conf = submitted(client, _uses)
     finally:
         client.close()
+    return _of(seen, conf, "no right to get configmaps in {}")
+
+
+def _pool_of_file(file: Path, *, prometheus: str | None, rack_label: str | None, chosen: Mapping[str, str]) -> _Pool:
+    """Of a snapshot, or of what kubectl printed. Raises BallastError."""
+    from ballast.cli.listed import documents_of, objects_by_kind  # noqa: PLC0415 -- unused for a cluster
+    from ballast.cli.situation import situation_in  # noqa: PLC0415 -- as above
+
+    found = documents_of(file, remedy=_REMEDY)
+    objects = objects_by_kind(found)
+    if "Pod" not in objects:
+        if found and not isinstance(found[0], dict):
+            raise InvalidField("--filename", str(file), f"no object of Kubernetes; {_REMEDY}")
+        if found and found[0].get("kind") != "BallastSnapshot":
+            kinds = ", ".join(sorted(filter(None, objects))[:5])
+            raise InvalidField(
+                "--filename", str(file), f"no pod in it{f'; it has {kinds}' if kinds else ''}; {_REMEDY}"
+            )
+        if prometheus is not None or rack_label is not None:
+            option, value = ("--prometheus", prometheus) if prometheus is not None else ("--rack-label", rack_label)
+            told = "a snapshot file has its own metrics and levels: leave out one of the two options"
+            raise InvalidField(option, value, told)
+        situation = situation_in(found, file)
+        return _Pool(situation.snapshot, situation.policy)
+    if "Node" not in objects:
+        raise InvalidField("--filename", str(file), f"no node in it, and nodes have the zones; {_REMEDY}")
+    from ballast.controller.viewer import look_at  # noqa: PLC0415 -- slow to load, unused for a snapshot
+    from ballast.kube.submitted_conf import submitted_in  # noqa: PLC0415 -- as above
+
+    seen = look_at(objects, prometheus=prometheus, rack_label=rack_label, clock=time.time, matchers=chosen)
+    return _of(seen, submitted_in(objects, _uses), "the file has no ConfigMaps of drivers in {}")
+
+
+def _of(seen: Sighting, conf: Submitted[_Uses], lacking: str) -> _Pool:
+    """`lacking`: why configurations are missing, with a place for the namespaces."""
     problems = [*seen.problems]
     if conf.denied:
-        where = ", ".join(sorted(conf.denied))
+        where = lacking.format(", ".join(sorted(conf.denied)))
         problems.append(
-            "configurations are left out, which may name a remote shuffle service or Spark's Kafka connector: "
-            f"no right to get configmaps in {where}"
+            f"configurations are left out, which may name a remote shuffle service or Spark's Kafka connector: {where}"
         )
     read = conf.properties
     return _Pool(

@@ -59,7 +59,12 @@ def load(path: Path, *, option: str = "--filename") -> Situation:
 
     Raises InvalidField for a file that is no snapshot, UnusableSnapshotError with the fields that are wrong in it.
     """
-    document = _document(path, option)
+    return situation_in(documents(path, option=option, remedy=_REMEDY), path, option=option)
+
+
+def situation_in(found: Sequence[Any], path: Path, *, option: str = "--filename") -> Situation:
+    """As `load`, of the file's documents."""
+    document = _document(found, path, option)
     try:
         situation = TypeAdapter(Situation).validate_python(document)
     except ValidationError as error:
@@ -135,9 +140,8 @@ def dump(situation: Situation, *, as_json: bool = False) -> str:
     return text
 
 
-def _document(path: Path, option: str) -> dict[str, Any]:
+def _document(found: Sequence[Any], path: Path, option: str) -> dict[str, Any]:
     """The content without the two fields that say what it is."""
-    found = documents(path, option=option, remedy=_REMEDY)
     fields: dict[str, Any] = found[0] if found and isinstance(found[0], dict) else {}
     kind = fields.pop("kind", None)
     if kind != _KIND:

@@ -57,6 +57,7 @@ class SecretNotReadError(BallastError):
 
 class MetricsReader:
     """Asks each policy's Prometheus server. `namespace`: the operator's own, the only one whose secrets are read.
+    Without a client no secret can be read.
 
     `more`: queries in addition to those of the policy's preset. `clock`: seconds since the epoch; where a server's
     clock disagrees with it, the server's metrics are not used.
@@ -64,7 +65,7 @@ class MetricsReader:
 
     def __init__(
         self,
-        client: Client,
+        client: Client | None,
         *,
         namespace: str,
         more: Queries | None = None,
@@ -164,6 +165,8 @@ class MetricsReader:
         return values[chosen.key]
 
     def _secret(self, name: str) -> dict[str, str]:
+        if self._client is None:
+            raise SecretNotReadError(f"secret {self._namespace}/{name}: no cluster is asked")
         try:
             secret = self._client.get(kinds.SECRET, name, namespace=self._namespace)
         except Forbidden as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.policy_metrics import Prometheus
@@ -26,7 +27,7 @@ from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.controller.quarantine import Quarantine
 from ballast.controller.unclaimed import unclaimed
-from ballast.errors import BallastError, InvalidResource
+from ballast.errors import BallastError, InvalidField, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
@@ -35,7 +36,7 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import Pod, PodReader
-from ballast.kube.volumes import Volumes
+from ballast.kube.volumes import Volumes, read_volume
 from ballast.model import Policy, Snapshot, by_cause
 from ballast.model.from_api import policy_from
 from ballast.planner.plan import plan
@@ -184,6 +185,11 @@ class Sighting:
     problems: tuple[str, ...]
 
 
+class _Lister(Protocol):
+    def __call__(self, kind: Kind, read: Callable[[JSON], T]) -> list[T]:
+        """All objects of this kind. Raises KubeError."""
+
+
 def look(
     client: Client,
     *,
@@ -196,16 +202,68 @@ def look(
 
     `matchers`: labels of all series that are read, by which one cluster of several is chosen.
     """
+
+    def listed(kind: Kind, read: Callable[[JSON], T]) -> list[T]:
+        return read_list(client, Query(kind), read).items
+
     resource = _assumed(prometheus, rack_label, matchers)
-    pods = _listed(client, kinds.POD, PodReader().read)
-    nodes = _listed(client, kinds.NODE, NodeReader().read)
-    volumes, problems = _volumes(client, pods) if any(pod.claims for pod in pods) else (Volumes(), ())
+    reader = MetricsReader(client, namespace="", more=SHUFFLE)
+    return _sighting(listed, partial(listed_volumes, client), resource, clock, reader)
+
+
+def look_at(
+    objects: Mapping[str, Sequence[JSON]],
+    *,
+    prometheus: str | None,
+    rack_label: str | None,
+    clock: Callable[[], float],
+    matchers: Mapping[str, str] = _NO_MATCHERS,
+) -> Sighting:
+    """As `look`, at objects by their kinds.
+
+    Raises InvalidResource for a pod or node that lacks what the API server writes.
+    """
+
+    def listed(kind: Kind, read: Callable[[JSON], T]) -> list[T]:
+        if kind not in (kinds.POD, kinds.NODE, kinds.SPARK_TOPOLOGY) and kind.kind not in objects:
+            raise Forbidden(f"list {kind.plural}", f"the file has no {kind.kind}")
+        return [_read(each, kind, read) for each in objects.get(kind.kind, ())]
+
+    resource = _assumed(prometheus, rack_label, matchers)
+    reader = MetricsReader(None, namespace="", more=SHUFFLE)
+    return _sighting(listed, lambda _: Volumes.of(listed(kinds.VOLUME, read_volume)), resource, clock, reader)
+
+
+def _read(document: JSON, kind: Kind, read: Callable[[JSON], T]) -> T:
+    metadata = document.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    if isinstance(metadata, dict):
+        # A file that was shortened by hand may lack them.
+        namespace = {"namespace": "default"} if kind.namespaced else {}
+        document = {**document, "metadata": {"uid": f"{metadata.get('namespace')}/{name}", **namespace, **metadata}}
+    try:
+        return read(document)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        lacks = f"it lacks {error}" if isinstance(error, KeyError) else "a field has the wrong type"
+        remedy = f"{lacks}: write it with `kubectl get -o json`"
+        raise InvalidResource(f"{kind.kind} {name}".strip(), [InvalidField("object", name, remedy)]) from error
+
+
+def _sighting(
+    listed: _Lister,
+    volumes_of: Callable[[Iterable[Pod]], Volumes],
+    resource: BalancingPolicy,
+    clock: Callable[[], float],
+    metrics: MetricsReader,
+) -> Sighting:
+    pods = listed(kinds.POD, PodReader().read)
+    nodes = listed(kinds.NODE, NodeReader().read)
+    volumes, problems = _volumes(volumes_of, pods) if any(pod.claims for pod in pods) else (Volumes(), ())
     policy = policy_from(resource, {node.name: node.labels for node in nodes})
-    topologies, more = _declared(client)
-    figures = MetricsReader(client, namespace="", more=SHUFFLE)
+    topologies, more = _declared(listed)
     now = clock()
     lists = Lists(pods, nodes, {pod.namespace: {} for pod in pods}, volumes)
-    reading = figures.read(resource, nodes, list(lists.pods), now=now)
+    reading = metrics.read(resource, nodes, list(lists.pods), now=now)
     seen = observe(
         lists,
         policy,
@@ -234,10 +292,10 @@ def _assumed(prometheus: str | None, rack_label: str | None, matchers: Mapping[s
     )
 
 
-def _declared(client: Client) -> tuple[list[SparkTopology], tuple[str, ...]]:
+def _declared(listed: _Lister) -> tuple[list[SparkTopology], tuple[str, ...]]:
     """The SparkTopologies, and why some are left out. Where Ballast is not installed there are none."""
     try:
-        found = _listed(client, kinds.SPARK_TOPOLOGY, lambda raw: raw)
+        found = listed(kinds.SPARK_TOPOLOGY, lambda raw: raw)
     except NotFound:
         return [], ()
     except Forbidden as error:
@@ -257,12 +315,8 @@ def _external_namespaces(topologies: Iterable[SparkTopology]) -> frozenset[str]:
     return frozenset(external.namespace for external in parts if external is not None and external.namespace)
 
 
-def _volumes(client: Client, pods: Iterable[Pod]) -> tuple[Volumes, tuple[str, ...]]:
+def _volumes(volumes_of: Callable[[Iterable[Pod]], Volumes], pods: Iterable[Pod]) -> tuple[Volumes, tuple[str, ...]]:
     try:
-        return listed_volumes(client, pods), ()
+        return volumes_of(pods), ()
     except Forbidden as error:
         return Volumes(), (f"volumes are left out, which may tie executors to zones: {error.message}",)
-
-
-def _listed(client: Client, kind: Kind, read: Callable[[JSON], T]) -> list[T]:
-    return read_list(client, Query(kind), read).items

@@ -5,7 +5,7 @@ In client mode there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -66,14 +66,36 @@ class _Denied(Enum):
     DENIED = "denied"
 
 
-def submitted(client: Client, read: Callable[[str], T]) -> Submitted[T]:
-    """What `read` makes of the text, of all drivers that run in cluster mode.
+def submitted(client: Client, read: Callable[[str], T], *, namespace: str | None = None) -> Submitted[T]:
+    """What `read` makes of the text, of all drivers that run in cluster mode, in one namespace or in all.
 
     Raises KubeError when pods can't be listed.
     """
-    found = _read(client, PROPERTIES, read)
+    found = _read(client, PROPERTIES, read, namespace)
     denied = frozenset(each.namespace for each, value in found if isinstance(value, _Denied))
     return Submitted({each.key: value for each, value in found if not isinstance(value, _Denied)}, denied)
+
+
+def submitted_in(objects: Mapping[str, Sequence[JSON]], read: Callable[[str], T]) -> Submitted[T]:
+    """As `submitted`, of objects by their kinds, such as a file has. ConfigMaps that are not there count as denied."""
+    texts = {
+        (metadata.get("namespace") or "", metadata.get("name") or ""): (each.get("data") or {}).get(PROPERTIES.key)
+        for each in objects.get(CONFIG_MAP.kind, ())
+        if isinstance(metadata := each.get("metadata"), dict)
+    }
+    pods = [
+        each
+        for each in objects.get(POD.kind, ())
+        if (each["metadata"].get("labels") or {}).get(names.SPARK_ROLE) == "driver"
+    ]
+    drivers = [found for each in pods if not _ended(each) and (found := _driver(each, PROPERTIES)) is not None]
+    known = {each.key: texts[each.place] for each in drivers if each.place in texts}
+    denied = frozenset(each.namespace for each in drivers if each.place not in texts)
+    return Submitted({key: read(text if isinstance(text, str) else "") for key, text in known.items()}, denied)
+
+
+def _ended(pod: JSON) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def executor_templates(client: Client, read: Callable[[str], T]) -> dict[str, T | None]:
@@ -86,9 +108,11 @@ def executor_templates(client: Client, read: Callable[[str], T]) -> dict[str, T 
     return {each.key: None if isinstance(value, _Denied) else value for each, value in found}
 
 
-def _read(client: Client, part: Part, read: Callable[[str], T]) -> list[tuple[_Driver, T | _Denied]]:
+def _read(
+    client: Client, part: Part, read: Callable[[str], T], namespace: str | None = None
+) -> list[tuple[_Driver, T | _Denied]]:
     """Each ConfigMap is read once, and its text is not kept: thousands of pods may name one of a megabyte."""
-    query = Query(POD, labels=f"{names.SPARK_ROLE}=driver", fields="status.phase!=Succeeded,status.phase!=Failed")
+    query = Query(POD, namespace, f"{names.SPARK_ROLE}=driver", "status.phase!=Succeeded,status.phase!=Failed")
     drivers = [each for each in read_list(client, query, lambda pod: _driver(pod, part)).items if each is not None]
     places = sorted({each.place for each in drivers})
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ballast.cli.applications import reads_kafka
 from ballast.cli.situation import load
@@ -185,6 +186,65 @@ def test_26_a_shuffle_through_a_service_or_object_store_is_known_by_its_class(tm
     remote = {each["name"]: each["remoteShuffle"] for each in found["applications"]}
     assert remote == {"analytics/clicks": False, "analytics/chopper": True, "analytics/gluten": True}
     assert all(each["before"]["costPerMonth"] is None for each in found["applications"])
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "parts"])
+def test_26_what_kubectl_printed_is_reported_as_the_cluster_is(tmp_path: Path, form: str) -> None:
+    items = of_the_field()
+    nodes = [{key: value for key, value in each.items() if key != "kind"} for each in items if each["kind"] == "Node"]
+    others = {"kind": "List", "items": [each for each in items if each["kind"] != "Node"]}
+    texts = {
+        "json": json.dumps({"kind": "List", "items": items}),
+        "yaml": yaml.safe_dump({"kind": "List", "items": items}),
+        "parts": f"{json.dumps(others, indent=1)}\n{json.dumps({'kind': 'NodeList', 'items': nodes})}",
+    }
+    file = tmp_path / "cluster"
+    file.write_text(texts[form], encoding="utf-8")
+    found = run("report", "-f", str(file), "-o", "json")
+    assert found.code == 0, found.err
+    asked = reported_of(tmp_path, *of_the_field(), options=("-o", "json"))
+    assert {**json.loads(found.out), "time": ""} == {**json.loads(asked.out), "time": ""}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ({"Pod"}, "no node in it, and nodes have the zones"),
+        ({"Node"}, "no pod in it; it has Node"),
+        (set(), "no pod in it"),
+    ],
+)
+def test_a_file_that_lacks_what_a_report_needs_says_what(tmp_path: Path, kinds: set[str], words: str) -> None:
+    file = tmp_path / "some.json"
+    file.write_text(json.dumps({"kind": "List", "items": [each for each in of_the_field() if each["kind"] in kinds]}))
+    ended = run("report", "-f", str(file))
+    assert (ended.code, words in ended.err) == (2, True)
+    assert "kubectl get nodes,pods,configmaps -A -o json" in ended.err
+
+
+@pytest.mark.parametrize("name", ["table.txt", "described.txt"])
+@pytest.mark.parametrize("command", ["report", "discover"])
+def test_what_kubectl_prints_for_people_is_known_for_such(command: str, name: str) -> None:
+    ended = run(command, "-f", str(FIELD / "kubectl" / name))
+    assert "it is what kubectl prints for people" in ended.err
+
+
+def test_a_file_without_configurations_says_what_they_would_tell(tmp_path: Path) -> None:
+    file = tmp_path / "some.json"
+    items = [each for each in of_the_field() if each["kind"] != "ConfigMap"]
+    file.write_text(json.dumps({"kind": "List", "items": items}))
+    found = json.loads(run("report", "-f", str(file), "-o", "json").out)
+    assert any("the file has no ConfigMaps of drivers in analytics" in each for each in found["problems"])
+
+
+def test_a_pod_that_was_shortened_too_far_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "some.json"
+    file.write_text(
+        json.dumps({"kind": "List", "items": [*of_the_field(), {"kind": "Pod", "metadata": {"name": "x"}}]})
+    )
+    ended = run("report", "-f", str(file))
+    assert "Pod x is not valid" in ended.err
+    assert "it lacks 'spec'" in ended.err
 
 
 def test_an_application_may_be_named_as_it_is_shown(tmp_path: Path) -> None:
