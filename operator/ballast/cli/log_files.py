@@ -1,4 +1,4 @@
-"""Logs as Spark writes them: whole, rolled, cut off, or compressed with zstd, lz4 or snappy.
+"""Logs as Spark writes them: whole, rolled, cut off, or compressed with zstd, lz4 or snappy; gzip is what people add.
 
 The compression is known by a file's first bytes, not by its name, to which Spark adds `.inprogress` and `.compact`.
 Spark's lz4 is lz4-java's block stream, not the frame format of the lz4 program; its snappy is snappy-java's stream.
@@ -6,6 +6,8 @@ Spark's lz4 is lz4-java's block stream, not the frame format of the lz4 program;
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader, RawIOBase, TextIOWrapper
@@ -22,7 +24,8 @@ _MOST_TIMES, _LEAST_CHARACTERS = 200, 256 << 20
 _MOST_BLOCK_BYTES = 64 << 20
 """Spark's blocks have 32 KiB, and lz4-java's at most 32 MiB."""
 _ZSTD, _LZ4, _SNAPPY, _LZF = b"\x28\xb5\x2f\xfd", b"LZ4Block", b"\x82SNAPPY\0", b"ZV"
-_SUFFIXES = (".zstd", ".zst", ".lz4", ".snappy", ".lzf")
+_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_SUFFIXES = (".zstd", ".zst", ".lz4", ".snappy", ".lzf", ".gz")
 _OTHER_STATES = (".inprogress", ".compact")
 
 
@@ -91,6 +94,11 @@ def _decompressed(start: bytes, raw: BufferedReader, path: Path, option: str) ->
     if start.startswith(_LZF) and named.endswith(".lzf"):
         remedy = "lzf is not read: write logs with spark.eventLog.compression.codec=zstd"
         raise InvalidField(option, str(path), remedy)
+    if start.startswith(_ZIP):
+        remedy = "it is a zip archive, as the history server gives it: unpack it, and name the log in it"
+        raise InvalidField(option, str(path), remedy)
+    if start.startswith(_GZIP):
+        return BufferedReader(_Blocks(_gzip(raw)))
     blocks = {_ZSTD: _zstd, _LZ4: _lz4, _SNAPPY: _snappy}
     found = next((blocks[magic] for magic in blocks if start.startswith(magic)), None)
     if found is None:
@@ -123,6 +131,18 @@ class _Blocks(RawIOBase):
         count = min(len(buffer), len(self._left))
         buffer[:count], self._left = self._left[:count], self._left[count:]
         return count
+
+
+def _gzip(raw: BufferedReader) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=raw) as stream:
+        while True:
+            try:
+                block = stream.read1(1 << 16)
+            except (EOFError, OSError, zlib.error):  # cut off, as below
+                return
+            if not block:
+                return
+            yield block
 
 
 def _zstd(pa: Any, raw: BufferedReader) -> Iterator[bytes]:

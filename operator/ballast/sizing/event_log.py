@@ -338,14 +338,14 @@ def read(lines: Iterable[str], name: str) -> EventLog:
         StageRun(number, *reader.stages.get(number, ("", ())), tuple(tasks))
         for number, tasks in sorted(reader.tasks.items())
     )
-    first = min(stage.start_seconds for stage in stages)
+    first, end = min(stage.start_seconds for stage in stages), reader.last if reader.end is None else reader.end
     return EventLog(
         application=reader.application,
         start_seconds=first if reader.start is None else reader.start,
-        end_seconds=reader.last if reader.end is None else reader.end,
+        end_seconds=end,
         settings=reader.settings,
         java=reader.java,
-        executors=(workers := _workers([*reader.earlier, *reader.executors.values()])),
+        executors=(workers := _workers(_while_working([*reader.earlier, *reader.executors.values()], stages, end))),
         stages=stages,
         python=reader.python,
         failed_tasks=reader.failed,
@@ -364,6 +364,21 @@ _REMEDY = "name a log that Spark wrote with spark.eventLog.enabled=true, or its 
 def _asked(requests: Mapping[str, Any], name: str) -> int | None:
     found = requests.get(name)
     return max(int(amount(found["Amount"])), 1) if found else None
+
+
+def _while_working(
+    executors: Collection[ExecutorSpan], stages: Iterable[StageRun], end_seconds: float
+) -> list[ExecutorSpan]:
+    """An executor that registered after the log's end, as in a log that was edited, is there since its first task."""
+    began: dict[str, float] = {}
+    for task in (task for stage in stages for task in stage.tasks):
+        began[task.executor] = min(task.start_seconds, began.get(task.executor, math.inf))
+    return [
+        replace(each, added_seconds=began[each.name])
+        if each.added_seconds >= end_seconds and each.name in began
+        else each
+        for each in executors
+    ]
 
 
 def _workers(executors: Collection[ExecutorSpan]) -> tuple[ExecutorSpan, ...]:

@@ -62,7 +62,7 @@ def _about_executors(facts: Facts, made: Table) -> str:
         size = f"{math.floor(heap / MIB)}m"
         return f"Set spark.executor.memory to {size}: the new generation then holds ten seconds of allocation."
     if not made.executors_known:
-        return "How many executors to run is not known: give --event-log or --prometheus, or declare machines."
+        return f"How many executors to run is not known: {_lacking(facts)}."
     executors, cores = made.whole("executors"), made.whole("executorCores")
     now = measured_inputs(facts).get("executors")
     start = f"Run {_count(executors, 'executor')} of {_count(cores, 'core')}"
@@ -83,6 +83,12 @@ def _about_executors(facts: Facts, made: Table) -> str:
             f"{pace}."
         )
     return f"{start}: {pace}, {capacity / rate:.3g} times the rate (aim: {1.0 / COMFORT_RATIO:g} times)."
+
+
+def _lacking(facts: Facts) -> str:
+    if facts.log is not None:
+        return "the event log shows no executor at work; give the whole log, or declare machines"
+    return "give --event-log or --prometheus, or declare machines"
 
 
 def _count(number: int, noun: str) -> str:

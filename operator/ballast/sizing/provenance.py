@@ -70,7 +70,11 @@ def measured(amount: float, unit: str, source: str, *, low: float | None = None,
 
 
 def measured_ratio(tops: Sequence[float], bottoms: Sequence[float], unit: str, source: str) -> Value:
-    """Σ tops ÷ Σ bottoms with its 95 % interval (linearization); for pairs such as seconds and records of a batch."""
+    """Σ tops ÷ Σ bottoms with its 95 % interval (linearization); for pairs such as seconds and records of a batch.
+
+    An interval that is as wide as that reaches as far below as above by factor: the ratio is above 0, and others are
+    divided by it.
+    """
     total = sum(bottoms)
     ratio = sum(tops) / total
     count = len(tops)
@@ -79,7 +83,8 @@ def measured_ratio(tops: Sequence[float], bottoms: Sequence[float], unit: str, s
     residuals = [top - ratio * bottom for top, bottom in zip(tops, bottoms, strict=True)]
     spread = math.sqrt(sum(each * each for each in residuals) / (count - 1) * count) / total
     half = student_t(count - 1) * spread
-    return measured(ratio, unit, source, low=max(ratio - half, 0.0), high=ratio + half)
+    low = ratio - half if half < ratio / 2.0 else ratio * ratio / (ratio + half)
+    return measured(ratio, unit, source, low=low, high=ratio + half)
 
 
 def student_t(freedom: int) -> float:

@@ -181,7 +181,7 @@ def _warnings(facts: Facts, made: Table, collector: Collector) -> Iterator[str]:
     if made.whole("java", 17) < UNIFIED_LOGGING_SINCE:
         yield (
             "Java 8 writes GC logs in a form that is not read: to size the heap by what it keeps, run executors on "
-            "Java 17 or later."
+            "Java 11 or later (Spark 3.0 and later)."
         )
     if made.whole("java", 17) < 21 and facts.goal is Goal.LATENCY:
         yield "Java below 21 has no generational ZGC: for latency, run executors on Java 21 or later."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import sys
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,44 @@ def test_programs_get_the_same_as_json_and_yaml(declared: str) -> None:
     assert parallelism["origin"] == "Declared"
     assert parallelism["inputs"] == ["executors", "executorCores"]
     assert found["regimes"] is None
+
+
+EVENT_LOGS = Path(__file__).parents[2] / "field" / "event-log"
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "headline"),
+    [
+        (
+            "uneven-tasks.jsonl",
+            "executors: 1, at most 1 at once with 2 cores",
+            "Don't add executors: with 4 cores instead of 2",
+        ),
+        ("registered-late.jsonl", "executors: 1, at most 1 at once with 2 cores", ""),
+        (
+            "second-part.jsonl",
+            "executors: 0, at most 0",
+            "the event log shows no executor at work; give the whole",
+        ),
+    ],
+)
+def test_event_logs_that_are_uneven_edited_or_cut_are_sized(name: str, read: str, headline: str) -> None:
+    ended = run("size", "--event-log", str(EVENT_LOGS / name))
+    assert ended.code == 0, ended.err
+    assert read in ended.out
+    assert headline in ended.out.splitlines()[0]
+
+
+def test_an_archived_event_log_is_unpacked_or_told_to_be_an_archive(tmp_path: Path) -> None:
+    whole = (EVENT_LOGS / "uneven-tasks.jsonl").read_bytes()
+    (tmp_path / "log.gz").write_bytes(gzip.compress(whole))
+    plain = run("size", "--event-log", str(EVENT_LOGS / "uneven-tasks.jsonl"))
+    assert run("size", "--event-log", str(tmp_path / "log.gz")).out == plain.out
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(whole)[:-20])
+    assert run("size", "--event-log", str(tmp_path / "cut.gz")).code == 0
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+        archive.writestr("uneven-tasks", whole)
+    assert "unpack it, and name the log in it" in run("size", "--event-log", str(tmp_path / "logs.zip")).err
 
 
 def test_a_topology_is_also_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

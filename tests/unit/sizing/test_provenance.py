@@ -37,6 +37,13 @@ def test_the_interval_of_a_ratio_holds_it_in_19_of_20_cases() -> None:
     assert 0.90 <= held / 500 <= 0.99
 
 
+def test_the_interval_of_a_ratio_stays_above_zero() -> None:
+    """Others are divided by it: of a real log's run time by its records the linear interval reached below zero."""
+    value = measured_ratio([9.0, 0.04, 0.1, 3.0], [1.0, 1e6, 3.0, 20.0], "s", "x")
+    low, high = value.ends
+    assert 0.0 < low < value.amount < high
+
+
 def test_one_sample_has_no_interval() -> None:
     assert measured_ratio([2.0], [4.0], "s", "x").low is None
 
