@@ -86,7 +86,7 @@ class GcLog:
     @property
     def understood(self) -> bool:
         """Whether health can be judged: the collector is known, and at most 1 % of its lines are not understood."""
-        return self.collector not in (None, "Epsilon") and self.passed_over <= _RARE_SHARE * self.lines
+        return self.collector not in (None, "Epsilon", "CMS") and self.passed_over <= _RARE_SHARE * self.lines
 
     @property
     def concurrent(self) -> bool:

@@ -59,13 +59,18 @@ _SIZE = re.compile(
     r"^(?:GC\(\d+\) )?(?P<name>Heap [Rr]egion [Ss]ize|Heap Max Capacity|Max Capacity): (?P<size>\d+)(?P<unit>[BKMGT])\b"
 )
 _VERSION = re.compile(r"^Version: (\d{1,4})(?!\d)")
-_USING = re.compile(r"^(?:Using|Initializing) (?:The )?(G1|Z Garbage Collector|Parallel|Serial|Shenandoah|Epsilon)")
+_USING = re.compile(
+    r"^(?:Using|Initializing) (?:The )?(G1|Z Garbage Collector|Parallel|Serial|Shenandoah|Epsilon"
+    r"|Concurrent Mark Sweep)"
+)
+_NAMES = {"Z Garbage Collector": "ZGC", "Concurrent Mark Sweep": "CMS"}
 _TRACES = {
     "G1": re.compile(r"\(G1 |Concurrent Mark Cycle"),
     "ZGC": re.compile(r"\) (?:Garbage|Minor|Major) Collection \("),
     "Shenandoah": re.compile(r"Degenerated GC|Pause Init Mark|Concurrent cleanup"),
     "Parallel": re.compile(r"PSYoungGen|ParOldGen"),
     "Serial": re.compile(r"DefNew|Tenured"),
+    "CMS": re.compile(r"\bParNew:|\bCMS:|Concurrent (?:Preclean|Sweep)"),
 }
 """What only one collector writes, for a log whose beginning is gone."""
 _DETAILS = frozenset(
@@ -126,11 +131,16 @@ _KNOWN = re.compile(
     r"|Heuristics ergonomically|Min heap equals|Coalescing and filling|Clearing All|Consider -XX|Uncommit|Periodic GC"
     r"|(?:Eden|Survivor|Old|Archive|Humongous) regions|Metaspace|Heap$|(?:Heap|Young|Old) |CPUs|Memory|NUMA|Large Page"
     r"|Compressed|Pre-touch|Parallel Workers|Concurrent Workers|CardTable|CDS|Narrow|Version|Soft |Min |Max |Mark "
+    r"|Pacer for|Adaptive CSet|(?:Collectable|Immediate) Garbage|(?:Encountered|Discovered) +references"
+    r"|Cleaned string|Phase \d|[A-Z]\w+(?: \w+)? Phase\b"
+    r"|(?:Concurrent )?(?:Pre |Post )?(?:Evacuate|Merge|Choose|Other|Update|Initialize)\b| {2,}\S"
     r"|(?:User|Age|Load|MMU|NMethods|Soft|Weak|Final|Phantom|Used|Free|Live|Garbage|Allocated|Reclaimed|Capacity)\b)"
 )
 """Beginnings of messages that tell of no trouble by themselves."""
 _JAVA_8 = re.compile(
-    r"\[(?:Full )?GC[ (]|\[(?:PSYoungGen|ParNew|DefNew|CMS|G1Ergonomics)\b|^CommandLine flags: -XX|^\{Heap before GC"
+    r"\[(?:Full )?GC[ (\[\d]|\[(?:PSYoungGen|ParNew|DefNew|CMS|G1Ergonomics)\b|^CommandLine flags: -XX"
+    r"|^\{Heap before GC|\d: \[(?:Concurrent|Pause) "
+    r"|^(?:[\d.:T+-]+ )*(?:Application time: \d|Total time for which application threads)"
 )
 _OUT_OF_ORDER_SECONDS = 2.0
 """Threads of one JVM write within less."""
@@ -299,7 +309,7 @@ class _Reader:
             self.java = int(version[1])
         elif using := _USING.match(message):
             self.starts += message.startswith("Using")
-            self.collector = "ZGC" if using[1].startswith("Z ") else using[1]
+            self.collector = _NAMES.get(using[1], using[1])
         else:
             return False
         return True
@@ -345,6 +355,8 @@ def _what_is_wrong(reader: _Reader) -> str:
         return f"a GC log of Java 8 or older, which is not read; Spark 4 needs Java 17 or later: {write}"
     if reader.timeless:
         return f"its {reader.timeless} lines of a GC log have no time, by which nothing can be counted: {write}"
+    if reader.lines:
+        return f"its {reader.lines} lines of a GC log tell of no collection and no collector: give the whole log"
     return f"no line of a GC log: {write}"
 
 

@@ -69,9 +69,46 @@ def test_no_heap_is_proposed_for_a_log_without_the_old_generation_and_the_tag_is
     assert "no heap size without" not in made.headline
 
 
-def test_a_log_of_java_8_is_refused_by_its_name() -> None:
+@pytest.mark.parametrize("name", ["jdk8.log", "../gc-other/java8-shenandoah.log"])
+def test_a_log_of_java_8_is_refused_by_its_name(name: str) -> None:
     with pytest.raises(InvalidField, match="Java 8 or older"):
-        of("jdk8.log")
+        of(name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2017-06-19T15:53:44.345+0100: 46292.505: [GC[YG occupancy: 299022 K (2035520 K)]46292.506: [Rescan ]",
+        "2016-10-31T14:09:15.030-0700: 49689.217: [Full GC2016-10-31T14:09:15.030-0700: 49689.217: [Class Histogram:",
+        "2021-03-23T20:57:42.349+0000: 120835.633: [Pause Full, start]",
+        "Application time: 12.4842260 seconds",
+        "2018-01-02T03:04:05.678+0000: 9.1: Total time for which application threads were stopped: 0.0047000 seconds",
+    ],
+)
+def test_other_lines_of_java_8_are_known_for_such(line: str) -> None:
+    with pytest.raises(InvalidField, match="Java 8 or older"):
+        read([line], "gc.log")
+
+
+def test_concurrent_mark_sweep_is_named_and_its_health_is_not_claimed() -> None:
+    found = of("../gc-other/java11-cms.log")
+    assert (found.collector, found.passed_over, len(found.pauses)) == ("CMS", 0, 3)
+    assert not any(each.healthy for each in gc_checks(found))
+
+
+@pytest.mark.parametrize(
+    ("name", "collector", "pauses", "cycles"),
+    [("untagged-shenandoah.log", "Shenandoah", 2, 1), ("untagged-full.log", "G1", 1, 0)],
+)
+def test_details_are_known_without_their_tags(name: str, collector: str, pauses: int, cycles: int) -> None:
+    found = of(f"../gc-other/{name}")
+    assert (found.collector, found.passed_over) == (collector, 0)
+    assert (len(found.pauses), len(found.cycles)) == (pauses, cycles)
+
+
+def test_lines_that_tell_of_no_collection_are_not_said_to_be_missing() -> None:
+    with pytest.raises(InvalidField, match="1 lines of a GC log tell of no collection"):
+        of("../gc-other/safepoints-alone.log")
 
 
 G1 = "GC(0) Pause Young (Normal) (G1 Evacuation Pause) 25M->3M(256M) 8.5ms"
