@@ -193,7 +193,11 @@ class Metrics(Model):
     preset: Preset = Preset.KUBE_PROMETHEUS_STACK
     """The queries to use: KubePrometheusStack or Cadvisor."""
     window: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
-    """Values are means over this time, from 5s to 1h."""
+    """Values are means over this time, from 5s to 1h.
+
+    It must hold at least three scrapes: a rate needs two samples, and Prometheus 3 leaves out one at its beginning.
+    With four, one scrape may fail.
+    """
     max_age: Annotated[Duration, Between("5s", "2h")] = Duration.parse("3m")
     """Older samples are ignored. A node without newer ones is excluded from moves."""
     advanced: MetricsAdvanced = nested(MetricsAdvanced)

@@ -240,6 +240,13 @@ def test_a_weighted_signal_that_no_node_has_is_told() -> None:
     assert found.nodes.eligible == 2
 
 
+def test_a_rate_that_no_node_has_may_be_for_lack_of_scrapes_in_the_window() -> None:
+    heavy = a_policy(weights=Weights(cpu=1.0, network_receive=1.0))
+    found = policy_status(policy_resource(), outlook(a_snapshot(a_node("a", cpu=0.2), a_node("b", cpu=0.9)), heavy))
+    (verdict,) = (c for c in found.conditions if c.type == "MetricsAvailable")
+    assert "see to its query, and that metrics.window holds three scrapes" in verdict.message
+
+
 @pytest.mark.parametrize(("mode", "shown"), [(PlacementMode.ENFORCE, True), (PlacementMode.RECOMMEND, False)])
 def test_a_gate_switch_that_stays_off_is_a_condition_where_placement_is_enforced(
     mode: PlacementMode, *, shown: bool

@@ -229,9 +229,15 @@ def _judge_metrics(judge: Judge, health: MetricsHealth, dropped: tuple[str, ...]
     reason, message = health.reason, health.message
     if health.available and dropped:
         names = ", ".join(dropped)
-        words = f"no node has values of {names}, so that does not count: see to its query, or set its weight to 0"
+        words = f"no node has values of {names}, so that does not count: {_remedy(dropped)}, or set its weight to 0"
         reason, message = ConditionReason.SIGNAL_DROPPED, "; ".join(filter(None, (words, message)))
     judge.set("MetricsAvailable", holds=health.available, reason=reason, message=message)
+
+
+def _remedy(dropped: Iterable[str]) -> str:
+    """A rate needs two samples, and Prometheus 3 leaves out one at the beginning of the window."""
+    rates = any(each != "memory" for each in dropped)
+    return f"see to its query{', and that metrics.window holds three scrapes' if rates else ''}"
 
 
 def _balance_reason(pool: PoolView) -> ConditionReason:
