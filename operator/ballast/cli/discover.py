@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,10 +13,12 @@ import yaml
 
 from ballast.api.topology import SparkTopology
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
+from ballast.cli.listed import documents_of, objects_by_kind
 from ballast.cli.source import AllNamespacesOption, NamespaceOption, one_namespace
 from ballast.comment import comment
+from ballast.doctor.real_time import sets_real_time
 from ballast.errors import BallastError, InvalidField, InvalidResource
-from ballast.files import in_plain_words, text_of
+from ballast.files import text_of
 from ballast.kube import names
 from ballast.planner.discovery import (
     KAFKA,
@@ -65,7 +66,7 @@ QUERIES = {
 """Bytes per second, and how many queries, by the driver's pod: a series of another pod counts for no application."""
 
 _MOST_MIB = 1024
-"""Of a list of all pods, and of what queries reported in many days."""
+"""Of what queries reported in many days."""
 _PODS_REMEDY = "write it with `kubectl get pods -A -o json`"
 _AS_KUBECTL = "as `kubectl get pods -A -o json` does"
 
@@ -89,7 +90,7 @@ def discover(
             "--filename",
             "-f",
             metavar="FILE",
-            help="Pods as `kubectl get pods -A -o json` prints them; - is standard input.",
+            help="Pods as `kubectl get pods -A -o json` or -o yaml prints them; - is standard input.",
         ),
     ] = None,
     progress: Annotated[
@@ -118,9 +119,9 @@ def discover(
     """
     only = one_namespace(namespace, everywhere=everywhere)
     if filename is not None:
-        pods, ends = _of_file(filename, only)
+        pods, ends, real_time = _of_file(filename, only)
     else:
-        pods, ends = _of_cluster(access, namespace=only, everywhere=everywhere)
+        pods, ends, real_time = _of_cluster(access, namespace=only, everywhere=everywhere)
     running = _applications(pods)
     if filename is not None and not running:
         where = "in it" if namespace is None else f"in namespace {namespace} of it: say which namespace with -n"
@@ -132,25 +133,26 @@ def discover(
         named if any(end.name == KAFKA for end in named) else (*named, *_kafka(ends)),
         dict(_queries(progress or (), found)),
         _flows(prometheus, found, pods) if prometheus is not None else {},
+        frozenset((each.namespace, each.id) for each in found if f"{each.namespace}/{each.id}" in real_time),
     )
     typer.echo("---\n".join(_texts(proposed(seen, name=name))), nl=False)
 
 
-def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]:
-    """Pods of the namespace, and of all. Raises InvalidField."""
-    remedy = _PODS_REMEDY
-    text = text_of(path, option="--filename", remedy=remedy, most_mib=_MOST_MIB)
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidField("--filename", str(path), f"{in_plain_words(error)}; {remedy}") from error
-    everything = document.get("items") if isinstance(document, dict) else None
-    if not isinstance(everything, list):
-        raise InvalidField("--filename", str(path), f"no list of pods; {remedy}")
+def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json], frozenset[str]]:
+    """Pods of the namespace, and of all, and which applications are real-time. Raises InvalidField."""
+    from ballast.kube.submitted_conf import submitted_in  # noqa: PLC0415 -- slow to load
+
+    by_kind = objects_by_kind(documents_of(path, remedy=_PODS_REMEDY))
+    everything: list[Json] = [*by_kind.get("Pod", ()), *by_kind.get("", ())]
+    if not everything:
+        kinds = ", ".join(sorted(by_kind)[:5])
+        told = f"no pod in it{f'; it has {kinds}' if kinds else ''}; {_PODS_REMEDY}"
+        raise InvalidField("--filename", str(path), told)
     problems = [problem for position, pod in enumerate(everything) for problem in _problems(pod, f"items[{position}]")]
     if problems:
         raise InvalidResource(f"{path}: List of pods", problems)
-    return [pod for pod in everything if namespace in (None, pod["metadata"].get("namespace"))], everything
+    own = [pod for pod in everything if namespace in (None, pod["metadata"].get("namespace"))]
+    return own, everything, _true_of(submitted_in(by_kind, sets_real_time).properties)
 
 
 def _problems(pod: Any, at: str) -> Iterator[InvalidField]:
@@ -169,12 +171,22 @@ def _problems(pod: Any, at: str) -> Iterator[InvalidField]:
         yield InvalidField(f"{at}.status", status, f"write a mapping, {_AS_KUBECTL}")
 
 
-def _of_cluster(access: Access, *, namespace: str | None, everywhere: bool) -> tuple[list[Json], list[Json]]:
-    """Pods of Spark in one namespace or all, and the brokers of all namespaces, as far as they may be read."""
+def _true_of(found: Mapping[str, bool]) -> frozenset[str]:
+    return frozenset(key for key, value in found.items() if value)
+
+
+def _of_cluster(
+    access: Access, *, namespace: str | None, everywhere: bool
+) -> tuple[list[Json], list[Json], frozenset[str]]:
+    """Pods of Spark in one namespace or all, and the brokers of all namespaces, as far as they may be read.
+
+    Also the applications whose configuration may be read and is that of real-time queries.
+    """
     from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
     from ballast.kube.objects import Query as Wanted  # noqa: PLC0415 -- as above
     from ballast.kube.objects import read_list  # noqa: PLC0415 -- as above
+    from ballast.kube.submitted_conf import submitted  # noqa: PLC0415 -- as above
 
     connection = access.connect()
     client = access.client(connection)
@@ -188,9 +200,10 @@ def _of_cluster(access: Access, *, namespace: str | None, everywhere: bool) -> t
                 brokers += read_list(client, Wanted(kinds.POD, None, selector), _itself).items
             except Forbidden:
                 break
+        real_time = _true_of(submitted(client, sets_real_time, namespace=where).properties)
     finally:
         client.close()
-    return list(spark), brokers
+    return list(spark), brokers, real_time
 
 
 def _itself(document: Json) -> Json:

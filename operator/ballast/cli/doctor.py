@@ -131,9 +131,26 @@ def _submissions(conf: str | None, command: str | None, filename: str | None) ->
 
         found += from_documents(_text("--filename", filename), filename)
     from ballast.doctor.pod_template import with_pod_template  # noqa: PLC0415 -- as above
+    from ballast.doctor.real_time import with_code  # noqa: PLC0415 -- as above
 
     given_files = [Path(name).parent for name in (conf, command, filename) if name and _is_file(name)]
-    return [with_pod_template(each, partial(_pod_template, given_files)) for each in found]
+    with_templates = [with_pod_template(each, partial(_pod_template, given_files)) for each in found]
+    return [with_code(each, partial(_code, given_files)) for each in with_templates]
+
+
+def _code(folders: Sequence[Path], name: str) -> str | None:
+    """None if it can't be read here: it may be in the image, or in a store of objects."""
+    place = next((each for each in _places(folders, name) if _is_file(str(each))), None)
+    try:
+        return None if place is None else _text("application", str(place))
+    except InvalidField:  # a jar, or no text
+        return None
+
+
+def _places(folders: Sequence[Path], name: str) -> Sequence[Path]:
+    """Where a file that is named may be: nowhere for a URL of another place."""
+    path = name.removeprefix("file://")
+    return () if "://" in path else (Path(path), *(folder / path for folder in folders))
 
 
 def _pod_template(folders: Sequence[Path], name: str) -> object | None:
@@ -141,10 +158,7 @@ def _pod_template(folders: Sequence[Path], name: str) -> object | None:
 
     `folders`: of the files that were given, in which it may be as well.
     """
-    path = name.removeprefix("file://")
-    if "://" in path:
-        return None
-    for place in (Path(path), *(folder / path for folder in folders)):
+    for place in _places(folders, name):
         if _is_file(str(place)):
             found = documents(place, option="spark.kubernetes.executor.podTemplateFile", remedy="name a pod template")
             return found[0] if len(found) == 1 else None
@@ -277,31 +291,41 @@ def _print(findings: Sequence[Finding], submissions: Sequence[Submission], outpu
 
 def _reading(app: Submission) -> str:
     """What was read and what was passed over, in one line."""
-    count = len(app.conf) + len(app.unread)
+    count = len({*app.conf, *app.unread} - app.set_by_operator)
     version = f"Spark {app.spark} ({app.version.told_by})" if app.version else f"Spark {app.spark} is assumed"
     passed = [each.what for each in app.passed]
     parts = [f"read {count} setting{'' if count == 1 else 's'}", version, *_limits_of(app)]
+    if app.set_by_operator:
+        parts.append(f"its operator sets {len(app.set_by_operator)} more")
     if passed:
         parts.append(f"passed over: {', '.join(passed)}")
     return f"{app.source}: {'; '.join(parts)}"
 
 
 def _limits_of(app: Submission) -> list[str]:
-    """What could not be checked, and why."""
-    from ballast.doctor.foresight import TOPOLOGY_LABEL, master_of, runs_alone, workload_of  # noqa: PLC0415 -- as above
+    """What could not be checked, and why, and what holds by default."""
+    from ballast.doctor.foresight import (  # noqa: PLC0415 -- as above
+        TOPOLOGY_LABEL,
+        runs_alone,
+        serial_by_default,
+        workload_of,
+    )
 
-    if runs_alone(app):
-        return [f"it runs in the driver alone ({master_of(app)}), so nothing about executors was checked"]
+    if alone := runs_alone(app):
+        return [f"it runs in the driver alone ({alone}), so nothing about executors was checked"]
+    told = []
     if workload_of(app) is None and TOPOLOGY_LABEL in app.executor_labels:
         named = app.executor_labels[TOPOLOGY_LABEL]
-        return [f"what moves need was not checked, because SparkTopology {named} tells the workload"]
-    return []
+        told.append(f"what moves need was not checked, because SparkTopology {named} tells the workload")
+    if serial := serial_by_default(app):
+        told.append(f"{serial} by default, where Java 17 to 25 takes the serial collector")
+    return told
 
 
 def _as_read(app: Submission) -> Mapping[str, Any]:
     return {
         "source": app.source,
-        "settings": len(app.conf) + len(app.unread),
+        "settings": len({*app.conf, *app.unread} - app.set_by_operator),
         "sparkVersion": str(app.spark),
         "sparkVersionFrom": app.version.told_by if app.version else "assumed",
         "unread": dict(app.unread),

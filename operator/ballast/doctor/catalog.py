@@ -249,6 +249,13 @@ SUBMISSION: Mapping[str, Entry] = {
         "processors. Each collection then stops the executor and uses one core.",
         "Set -XX:+UseG1GC in spark.executor.extraJavaOptions, or give executors more memory and cores.",
     ),
+    "ParallelCollector": Entry(
+        Severity.INFO,
+        "Java 8 takes the parallel collector. Each collection then stops the executor, a full one for seconds. "
+        "`ballast size` does not read the GC logs of Java 8.",
+        "Set -XX:+UseG1GC in spark.executor.extraJavaOptions, or run executors on Java 11 or later (Spark 3.0 and "
+        "later).",
+    ),
 }
 """Findings of an application before it runs."""
 

@@ -24,8 +24,16 @@ from ballast.doctor.submission import (
 )
 from ballast.errors import InvalidField
 
-_PROGRAMS = {"spark-submit", "spark-shell", "spark-sql", "pyspark", "start-connect-server.sh", "start-thriftserver.sh"}
-_CLIENTS = _PROGRAMS - {"spark-submit"}
+_PROGRAMS = {
+    "spark-submit",
+    "spark3-submit",
+    "spark-shell",
+    "spark-sql",
+    "pyspark",
+    "start-connect-server.sh",
+    "start-thriftserver.sh",
+}
+_CLIENTS = _PROGRAMS - {"spark-submit", "spark3-submit"}
 """Their driver always runs where they were started."""
 _WITHOUT_VALUE = {
     "--verbose",
@@ -75,6 +83,10 @@ _IMAGES = (
     "spark.kubernetes.driver.container.image",
 )
 Settings = Mapping[str, str]
+_SPACE_BEHIND_BACKSLASH = re.compile(r"\\[ \t]+$", re.MULTILINE)
+_NO_HYPHEN = re.compile(r"[\u2012-\u2015\u2212]+[a-z]")
+_NO_QUOTE = re.compile("[\u2018-\u201f]")
+"""What text programs make of hyphens and quotes in a command that is copied from them."""
 
 
 def from_script(text: str, source: str, settings_of: Callable[[str], Settings | None]) -> list[Submission]:
@@ -127,6 +139,11 @@ def _excerpt(text: str) -> str:
 def _why_not(text: str) -> str:
     if re.search(r"kind:\s*\w*Spark(Application|Connect)", text):
         return "it is a resource: read it with -f"
+    if broken := _SPACE_BEHIND_BACKSLASH.search(text):
+        number = text.count("\n", 0, broken.start()) + 1
+        return f"line {number} has a space behind its last backslash, so the command ends there: delete the space"
+    if "spark-submit" in text:
+        return "no spark-submit in it that a shell starts with options: give the command line alone"
     return "no spark-submit in it: write the whole command, or name a file that has it"
 
 
@@ -155,12 +172,16 @@ class _Reading:
         passed: Sequence[Passed],
     ) -> Submission:
         options, arguments = self._options(start.words)
+        self._refuse_typography((*(value for _, value in options), *arguments[:1]))
+        main_class = ""
         for name, value in options:
             if name == "--properties-file":
                 self._properties_file(value, settings_of)
         for name, value in options:
             if name in _CONF:
                 self._conf(name, value)
+            elif name == "--class":
+                main_class = value.text
         for name, value in options:
             if name in _SETTINGS:
                 self._set(_SETTINGS[name], value)
@@ -184,6 +205,8 @@ class _Reading:
             version=version_in(self.conf),
             client_mode=client and "spark.submit.deployMode" not in self.unread,
             python=start.program == "pyspark" or any(word.text.endswith(".py") for word in arguments[:1]),
+            main_class=main_class,
+            main_file=next((word.text for word in arguments if not word.unknown), ""),
         )
 
     def _options(self, words: Sequence[Word]) -> tuple[list[tuple[str, Word]], Sequence[Word]]:
@@ -217,6 +240,13 @@ class _Reading:
         for word in rest:
             self._named(word, hides=False)
         return options, rest
+
+    def _refuse_typography(self, words: Sequence[Word]) -> None:
+        """Raises InvalidField for what was copied from a text program: the rest of the command is not what it seems."""
+        for word in words:
+            if _NO_HYPHEN.match(word.text) or _NO_QUOTE.match(word.text):
+                told = 'it begins with a dash or a quote that no shell knows: write - and " instead'
+                raise InvalidField(self.source, word.text, told)
 
     def _named(self, word: Word, *, hides: bool = True) -> None:
         self.passed += [Passed(each, hides) for each in word.unknown]

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from ballast.doctor import shuffle_service
 from ballast.doctor.catalog import Finding, found
 from ballast.doctor.expected_size import expected_size
+from ballast.doctor.real_time import SETTINGS
 from ballast.doctor.schedulers import gang, scheduler
-from ballast.doctor.spark_version import default_of, exists
-from ballast.doctor.submission import EXECUTOR_LABEL, Submission, UnreadError
+from ballast.doctor.spark_version import SparkVersion, default_of, exists
+from ballast.doctor.submission import EXECUTOR_LABEL, Form, Submission, UnreadError
 from ballast.enums import Workload
+from ballast.errors import InvalidField
 
 WORKLOAD_LABEL = "ballast.dev/workload"
 TOPOLOGY_LABEL = "ballast.dev/topology"
@@ -20,12 +22,16 @@ GRACE = "spark.kubernetes.executor.terminationGracePeriodSeconds"
 _SHORTEST_EXIT_SECONDS = 5.0
 """A decommissioned executor was measured to exit after 3.3 s."""
 _STREAMING = "Streaming"
-_REAL_TIME_MODE = "spark.sql.streaming.realTimeMode."
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _METRICS = "spark.metrics.conf"
 _SERVLET = "sink.prometheusServlet"
 _SERVLET_CLASS = "org.apache.spark.metrics.sink.PrometheusServlet"
 _SERIAL_BELOW_MIB = 1792.0
+_INSTANCES = "spark.executor.instances"
+_WITHOUT_EXECUTORS = {"org.apache.spark.deploy.history.HistoryServer"}
+_IMAGES = ("spark.kubernetes.executor.container.image", "spark.kubernetes.container.image")
+_JAVA_8_IMAGE = re.compile(r"(?:java|jdk|jre|openjdk)[-_]?8\b|\b8-j(?:re|dk)", re.IGNORECASE | re.ASCII)
+_FIRST_ON_JAVA_11 = SparkVersion(3, 0)
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b", re.ASCII)
 
 
@@ -34,12 +40,18 @@ def master_of(app: Submission) -> str:
     return app.text("spark.kubernetes.driver.master") or app.text("spark.master")
 
 
-def runs_alone(app: Submission) -> bool:
-    """The driver runs all tasks in its own process: there are no executors."""
+def runs_alone(app: Submission) -> str:
+    """Why there are no executors; empty if there are some."""
+    if app.main_class in _WITHOUT_EXECUTORS:
+        return app.main_class.rpartition(".")[2]
     try:
-        return master_of(app).startswith("local")
-    except UnreadError:
-        return False
+        if master_of(app).startswith("local"):
+            return master_of(app)
+        if app.text(_INSTANCES).strip() == "0" and not app.flag("spark.dynamicAllocation.enabled"):
+            return f"{_INSTANCES}=0"
+    except (UnreadError, InvalidField):
+        pass
+    return ""
 
 
 def grace_of(app: Submission) -> tuple[float, str]:
@@ -120,12 +132,13 @@ def _workload(app: Submission) -> Iterator[Finding]:
 
 
 def _real_time(app: Submission) -> Iterator[Finding]:
-    """The trigger itself is in the application's code; its settings have no effect on others."""
-    key = next((each for each in sorted({*app.conf, *app.unread}) if each.startswith(_REAL_TIME_MODE)), None)
-    if key is None or workload_of(app) in (None, Workload.REAL_TIME):
+    """By the code, where that could be read, or by the mode's own settings, which have no effect on others."""
+    key = next((each for each in sorted({*app.conf, *app.unread}) if each.startswith(SETTINGS)), None)
+    told = app.real_time_by or (f"{key} is set" if key is not None else "")
+    if not told or workload_of(app) in (None, Workload.REAL_TIME):
         return
     settings = {f"{EXECUTOR_LABEL}{WORKLOAD_LABEL}": str(Workload.REAL_TIME)}
-    yield found("RealTimeMoved", app.source, f"{key} is set, and its workload is not RealTime.", settings=settings)
+    yield found("RealTimeMoved", app.source, f"{told}, and its workload is not RealTime.", settings=settings)
 
 
 def _metrics(app: Submission) -> Iterator[Finding]:
@@ -182,21 +195,50 @@ def _python_memory(app: Submission) -> Iterator[Finding]:
 
 
 def _collector(app: Submission) -> Iterator[Finding]:
-    """Asked only where the size was chosen."""
-    memory, cores = "spark.executor.memory", "spark.kubernetes.executor.limit.cores"
-    options = app.text("spark.executor.extraJavaOptions") + app.text("spark.executor.defaultJavaOptions")
-    if _COLLECTOR.search(options):
-        return
-    what = ""
-    if app.is_set(memory):
-        limit = app.mib(memory) + _overhead_mib(app) + _off_heap_mib(app) + _python_mib(app)
-        if limit < _SERIAL_BELOW_MIB:
-            what = f"An executor's memory limit is {limit:.0f} MiB."
-    if app.is_set(cores) and _cores(app.text(cores)) <= 1.0:
-        what = f"{cores} is {app.text(cores)}."
-    if what:
+    """What Java chooses by limits that are written. What it chooses by defaults is told next to what was read."""
+    what, by_default = _serial(app)
+    if what and not by_default:
         # No patch: fields of resources override this setting, and a collector is the user's choice.
-        yield found("SerialCollector", app.source, what)
+        yield found("SerialCollector", app.source, f"{what}.")
+    elif not what and not _chosen(app) and (java := _java_8(app)):
+        yield found("ParallelCollector", app.source, f"{java}.")
+
+
+def serial_by_default(app: Submission) -> str:
+    """Why Java takes the serial collector by limits that are defaults; empty if it does not."""
+    try:
+        what, by_default = _serial(app)
+    except (UnreadError, InvalidField):
+        return ""
+    return what if by_default else ""
+
+
+def _chosen(app: Submission) -> bool:
+    options = app.text("spark.executor.extraJavaOptions") + app.text("spark.executor.defaultJavaOptions")
+    return _COLLECTOR.search(options) is not None
+
+
+def _serial(app: Submission) -> tuple[str, bool]:
+    """Which limit makes Java choose the serial collector, and whether that is a default. Raises UnreadError."""
+    memory, cores = "spark.executor.memory", "spark.kubernetes.executor.limit.cores"
+    if _chosen(app):
+        return "", False
+    if app.is_set(cores) and _cores(app.text(cores)) <= 1.0:
+        return f"{cores} is {app.text(cores)}", cores in app.set_by_operator
+    written = app.is_set(memory) and memory not in app.set_by_operator
+    # A file of defaults leaves the memory to each application.
+    if not written and (app.hides or app.form is Form.PROPERTIES):
+        return "", False
+    limit = app.mib(memory, "1g") + _overhead_mib(app) + _off_heap_mib(app) + _python_mib(app)
+    return (f"An executor's memory limit is {limit:.0f} MiB", not written) if limit < _SERIAL_BELOW_MIB else ("", False)
+
+
+def _java_8(app: Submission) -> str:
+    """What tells that executors run on Java 8; empty if nothing does."""
+    if app.version is not None and app.version < _FIRST_ON_JAVA_11:
+        return f"Spark {app.version} ({app.version.told_by}) runs on Java 8 alone"
+    image = next((app.conf[each] for each in _IMAGES if each in app.conf), "")
+    return f"The image is {image}" if _JAVA_8_IMAGE.search(image.rpartition("/")[2]) else ""
 
 
 def _overhead_mib(app: Submission) -> float:
@@ -215,7 +257,7 @@ def _overhead_mib(app: Submission) -> float:
         factor = float(app.text(factor_key)) if factor_key else (0.4 if app.python and not app.client_mode else 0.1)
     except ValueError:
         factor = 0.1
-    return max(384.0, app.mib("spark.executor.memory") * factor)
+    return max(384.0, app.mib("spark.executor.memory", "1g") * factor)
 
 
 def _off_heap_mib(app: Submission) -> float:

@@ -1,12 +1,12 @@
 """Fields of custom resources that operators turn into Spark's settings, and where in their sources they do so.
 
 kubeflow/spark-operator 2.5, its files below internal/. apache/spark-kubernetes-operator 1.0, its files by name.
-spark.stackable.tech/v1alpha1 by published manifests.
+stackabletech/spark-k8s-operator, its files below rust/operator-binary/src.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -175,5 +175,16 @@ STACKABLE: Sequence[Field] = (
     *_neither("executor.podOverrides", "driver.podOverrides", "sparkImage", "mode", "mainClass", "args"),
     *_neither("mainApplicationFile", "deps.excludePackages", "deps.requirements", "image", "version", "volumes"),
     *_neither("env", "s3connection", "logFileDirectory", "vectorAggregatorConfigMapName", "clusterOperation"),
-    *_neither("job", "driver.config", "driver.volumeMounts"),
+    *_neither("job", "driver.config", "driver.volumeMounts", "executor.config"),
 )
+STACKABLE_SETS: Mapping[str, str] = {
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "640m",
+    "spark.kubernetes.executor.limit.cores": "1",
+    "spark.kubernetes.memoryOverheadFactor": "0.0",
+    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+    "spark.sql.streaming.metricsEnabled": "true",
+    "spark.ui.prometheus.enabled": "true",
+}
+"""spark-k8s-operator: crd/mod.rs writes them into the command, crd/roles.rs has one core and 1Gi by default."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.api.policy import BalancingPolicy
+from ballast.api.quantity import Quantity
 from ballast.api.topology import SparkTopology
 from ballast.doctor.command import packages_of, version_in
-from ballast.doctor.resource_fields import APACHE, CONNECT, KUBEFLOW, STACKABLE, Field, Turn
+from ballast.doctor.resource_fields import APACHE, CONNECT, KUBEFLOW, STACKABLE, STACKABLE_SETS, Field, Turn
 from ballast.doctor.spark_version import SparkVersion, version_of
 from ballast.doctor.submission import (
     DRIVER_LABEL,
@@ -23,7 +25,7 @@ from ballast.doctor.submission import (
     labeled,
 )
 from ballast.errors import InvalidField
-from ballast.files import documents_in
+from ballast.files import documents_in, objects_in
 from ballast.model import KUBE_SCHEDULER
 
 _REMEDY = "name a file with a SparkApplication"
@@ -45,6 +47,8 @@ class _Kind:
     fields_win: bool = True
     """Over sparkConf."""
     client: bool = False
+    sets: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the operator adds by itself; sparkConf overrides them."""
 
 
 _KUBEFLOW = _Kind(KUBEFLOW, metadata_labels=True)
@@ -71,15 +75,16 @@ _KINDS: Mapping[tuple[str, str], _Kind] = {
         version="sparkImage.productVersion",
         arguments="args",
         fields_win=False,
+        sets=STACKABLE_SETS,
     ),
 }
-_LIKE_THEM = {"SparkApplication", "ScheduledSparkApplication", "SparkConnect"}
+_LIKE_THEM = {"SparkApplication", "ScheduledSparkApplication", "SparkConnect", "SparkConnectServer"}
 
 
 def from_documents(text: str, source: str) -> list[Submission]:
     """Each application of a YAML file. Raises BallastError if there is none, or the file can't be read."""
     read = documents_in(text, name=source, option="--filename", remedy=_RENDER if "{{" in text else _REMEDY)
-    documents = [each for document in read for each in _flat(document)]
+    documents = list(objects_in(read))
     topologies = tuple(SparkTopology.of_file(each, source) for each in documents if each.get("kind") == "SparkTopology")
     policies = [BalancingPolicy.of_file(each, source) for each in documents if each.get("kind") == "BalancingPolicy"]
     named = [name for policy in policies for name in policy.spec.placement.scheduler_names]
@@ -98,21 +103,6 @@ def from_documents(text: str, source: str) -> list[Submission]:
     return found
 
 
-def _flat(document: object) -> Iterator[Document]:
-    """Lists hold objects, as `kubectl get -o yaml` writes them."""
-    if not isinstance(document, dict):
-        return
-    items = document.get("items")
-    if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
-        kind = str(document["kind"]).removesuffix("List")
-        of_list = {"kind": kind, "apiVersion": document.get("apiVersion")} if kind else {}
-        for each in items:
-            if isinstance(each, dict):
-                yield from _flat({**of_list, **each})
-    else:
-        yield document
-
-
 def _is_application(document: Document, source: str) -> bool:
     """Raises InvalidField for one of another operator: equal kinds have other fields."""
     kind, version = str(document.get("kind")), str(document.get("apiVersion", ""))
@@ -129,12 +119,17 @@ def _is_application(document: Document, source: str) -> bool:
 
 def _application(document: Document, source: str, topologies: tuple[SparkTopology, ...]) -> Submission:
     kind = _KINDS[str(document["apiVersion"]).partition("/")[0], document["kind"]]
+    if not isinstance(document.get("spec"), dict):
+        name = _mapping(document, "metadata").get("name", "")
+        raise InvalidField(f"{source}: {document['kind']} {name}".strip(), "(no spec)", "name a file with its spec")
     spec: Document = document
     for part in kind.spec:
         spec = _mapping(spec, part)
     metadata = _mapping(document, "metadata")
     here = f"{source}: {document['kind']} {metadata.get('name', '')}".strip()
-    conf = _settings(kind, spec, here)
+    written = _settings(kind, spec, here)
+    added = {key: value for key, value in kind.sets.items() if key not in written}
+    conf = {**added, **written}
     pods = {role: _at(spec, path) for role, path in (("executor", kind.executor), ("driver", kind.driver))}
     exporter = _monitoring(spec, conf, metadata) if kind.fields is KUBEFLOW else None
     reaching = _reaching(metadata, kueue=kind.client) if kind.metadata_labels else {}
@@ -164,6 +159,9 @@ def _application(document: Document, source: str, topologies: tuple[SparkTopolog
         exporter=exporter,
         client_mode=kind.client or conf.get("spark.submit.deployMode") == "client",
         python=_python(spec),
+        main_class=_text(spec.get("mainClass") or ""),
+        main_file=_text(spec.get("mainApplicationFile") or spec.get("pyFiles") or ""),
+        set_by_operator=frozenset(added),
         patch_at=(*kind.spec, "sparkConf"),
     )
 
@@ -172,32 +170,52 @@ def _settings(kind: _Kind, spec: Document, here: str) -> dict[str, str]:
     """As the operator hands them to Spark."""
     allocates = _mapping(spec, "dynamicAllocation").get("enabled") is True
     conf: dict[str, str] = {}
-    for field in kind.fields:
-        value = _at(spec, field.path)
-        if (
-            field.turn is Turn.NEITHER
-            or value is None
-            or (field.path.startswith("dynamicAllocation.") and not allocates)
-        ):
+    for each in kind.fields:
+        value = _at(spec, each.path)
+        if each.turn is Turn.NEITHER or value is None or (each.path.startswith("dynamicAllocation.") and not allocates):
             continue
-        written = _written(field, value, here)
+        written = _written(each, value, here)
         conf = {**conf, **written} if kind.fields_win else {**written, **conf}
+    if kind.fields is STACKABLE:
+        conf = {**_of_resources(spec, here), **conf}
     if allocates:
         conf["spark.dynamicAllocation.enabled"] = "true"
         conf.setdefault("spark.dynamicAllocation.shuffleTracking.enabled", "true")
     return conf
 
 
-def _written(field: Field, value: object, here: str) -> dict[str, str]:
-    if field.turn is Turn.LIST:
+def _of_resources(spec: Document, here: str) -> dict[str, str]:
+    """Stackable's operator makes the heap from the limit, less Spark's overhead: crd/mod.rs."""
+    found: dict[str, str] = {}
+    resources = _at(spec, "executor.config.resources")
+    most, limit = _at(resources, "cpu.max"), _at(resources, "memory.limit")
+    if most is not None and _at(resources, "cpu.min") is not None:
+        found["spark.kubernetes.executor.limit.cores"] = _text(most)
+        found["spark.executor.cores"] = str(math.ceil(_quantity(most, f"{here}: spec.executor.config.resources.cpu")))
+    if limit is not None:
+        mib = _quantity(limit, f"{here}: spec.executor.config.resources.memory") / 2**20
+        overhead = max(384.0, mib - mib / (1.1 if spec.get("mainClass") else 1.4)) if mib >= 384.0 else 0.0
+        found["spark.executor.memory"] = f"{math.floor(mib - overhead)}m"
+    return found
+
+
+def _quantity(value: object, at: str) -> float:
+    try:
+        return float(Quantity.parse(_text(value)))
+    except InvalidField as error:
+        raise InvalidField(at, value, error.remedy) from None
+
+
+def _written(of: Field, value: object, here: str) -> dict[str, str]:
+    if of.turn is Turn.LIST:
         if not isinstance(value, list):
-            raise InvalidField(f"{here}: spec.{field.path}", value, "write a list")
-        return {field.setting: ",".join(map(_text, value))}
-    if not field.setting.endswith("."):
-        return {field.setting: _text(value)}
+            raise InvalidField(f"{here}: spec.{of.path}", value, "write a list")
+        return {of.setting: ",".join(map(_text, value))}
+    if not of.setting.endswith("."):
+        return {of.setting: _text(value)}
     if not isinstance(value, dict):
-        raise InvalidField(f"{here}: spec.{field.path}", value, "write a mapping")
-    prefix = "" if field.setting == "spark." else field.setting
+        raise InvalidField(f"{here}: spec.{of.path}", value, "write a mapping")
+    prefix = "" if of.setting == "spark." else of.setting
     return {
         key if str(key).startswith("spark.hadoop.") else f"{prefix}{key}": _text(each) for key, each in value.items()
     }
@@ -236,12 +254,12 @@ def _pod(kind: _Kind, spec: Document, template: object) -> Pod:
             *named,
         ]
         grace = _number(executor.get("terminationGracePeriodSeconds"))
-    field, scheduler = next(((field, name) for field, name in named if name), ("", ""))
+    where, scheduler = next(((where, name) for where, name in named if name), ("", ""))
     of_pod = _number(of_template.get("terminationGracePeriodSeconds"))
     overrides = kind.fields is STACKABLE
     return Pod(
         scheduler=_text(scheduler),
-        scheduler_field=f"spec.{field}" if field else "",
+        scheduler_field=f"spec.{where}" if where else "",
         template_grace_seconds=None if overrides else of_pod,
         template_grace_field=f"spec.{kind.executor}.spec.terminationGracePeriodSeconds",
         grace_seconds=of_pod if overrides and grace is None else grace,
@@ -268,7 +286,7 @@ def _python(spec: Document) -> bool:
 
 def _unknown(kind: _Kind, spec: Document) -> Iterator[Passed]:
     """Fields that the table does not have."""
-    known = [field.path for field in kind.fields]
+    known = [each.path for each in kind.fields]
     fields = list(_unread_fields(spec, "", known))
     if len(fields) == 1:
         yield Passed(f"spec.{fields[0]}")

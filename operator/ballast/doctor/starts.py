@@ -26,7 +26,7 @@ _ELSEWHERE = {"ssh", "srun", "mpirun", "nsenter", "watch", "tmux", "screen", "sc
 """They run their last arguments, behind options and names that are not told apart."""
 _CONTAINERS = ("docker", "podman", "nerdctl", "crictl", "docker-compose", "podman-compose")
 _BY_SUBCOMMAND = {
-    **dict.fromkeys(("kubectl", "oc", "k3s", "microk8s", "minikube"), ("exec", "run", "debug")),
+    **dict.fromkeys(("kubectl", "k", "oc", "k3s", "microk8s", "minikube"), ("exec", "run", "debug")),
     **dict.fromkeys(_CONTAINERS, ("exec", "run")),
     **dict.fromkeys(("poetry", "uv", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"), ("run",)),
 }

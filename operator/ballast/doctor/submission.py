@@ -97,6 +97,13 @@ class Submission:
     exporter: Exporter | None = None
     client_mode: bool = False
     python: bool = False
+    main_class: str = ""
+    main_file: str = ""
+    """The application itself, as it is named."""
+    real_time_by: str = ""
+    """What in its code asks for Spark's real-time mode."""
+    set_by_operator: frozenset[str] = frozenset()
+    """Settings that the application's operator adds."""
     patch_at: tuple[str, ...] = ("spec", "sparkConf")
     """Where a resource has its settings."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ballast.api.version import API_VERSION
+from ballast.enums import Workload
 from ballast.errors import BallastError, InvalidField
 from ballast.sizing.progress_log import reported
 
@@ -33,6 +34,15 @@ class Application:
     component: str | None = None
     """Label ballast.dev/component."""
     profile: str = "0"
+
+    @property
+    def named(self) -> bool:
+        """Older versions of Spark give no label with the name."""
+        return self.name != self.id
+
+    @property
+    def own_labels(self) -> dict[str, str]:
+        return {"spark-app-name": self.name} if self.named else {"spark-app-selector": self.id}
 
     @property
     def component_name(self) -> str:
@@ -78,6 +88,8 @@ class Seen:
     """By the application's id."""
     flows: Mapping[tuple[str, str], Flow] = field(default_factory=dict)
     """By the application's namespace and id."""
+    real_time: frozenset[tuple[str, str]] = frozenset()
+    """Applications whose configuration has settings of Spark's real-time mode, by namespace and id."""
 
     def flow(self, application: Application) -> Flow:
         return self.flows.get((application.namespace, application.id), Flow())
@@ -132,9 +144,11 @@ def _external(end: End) -> dict[str, Any]:
 def _component(each: Application, topology: str, seen: Seen) -> dict[str, Any]:
     found: dict[str, Any] = {"name": each.component_name}
     if each.topology != topology or each.component is None:
-        found["selector"] = {"matchLabels": {"spark-app-name": each.name}}
-    if _streams_records(each, seen):
-        found["workload"] = "Streaming"
+        found["selector"] = {"matchLabels": each.own_labels}
+    if (each.namespace, each.id) in seen.real_time:
+        found["workload"] = str(Workload.REAL_TIME)
+    elif _streams_records(each, seen):
+        found["workload"] = str(Workload.STREAMING)
     found["executors"] = each.executors
     exchange = seen.flow(each).exchange
     if exchange:
@@ -167,9 +181,7 @@ def _notes(name: str, group: Sequence[Application], ends: Sequence[End], seen: S
         yield f"{end.name}: namespace {end.namespace} must be one of the policy's externalNamespaces."
     for each in group:
         own, query, flow = each.component_name, seen.queries.get(each.id), seen.flow(each)
-        if not _streams_records(each, seen):
-            words = "set Streaming, RealTime, Batch or Interactive; only Streaming moves"
-            yield f"{own}: nothing tells its workload: {words}."
+        yield from _about_workload(each, seen)
         if query is None:
             yield f"{own}: nothing tells what it reads and writes: give --progress {each.name}=FILE."
         elif query.topics and KAFKA not in {end.name for end in ends}:
@@ -183,10 +195,20 @@ def _notes(name: str, group: Sequence[Application], ends: Sequence[End], seen: S
             yield f"{own}: what arrives was not measured (Spark counts no bytes of Kafka): set the stream's rate."
         if each.topology != name or each.component is None:
             yield (
-                f"{own}: chosen by its name. Better, let Spark label it: "
+                f"{own}: chosen by its {'name' if each.named else 'id, which is another one in each run'}. Better, let "
+                "Spark label it: "
                 f"--conf spark.kubernetes.executor.label.ballast.dev/topology={name} "
                 f"--conf spark.kubernetes.executor.label.ballast.dev/component={own}"
             )
+
+
+def _about_workload(each: Application, seen: Seen) -> Iterator[str]:
+    own = each.component_name
+    if (each.namespace, each.id) in seen.real_time:
+        yield f"{own}: its configuration has settings of Spark's real-time mode, so it is never moved."
+    elif not _streams_records(each, seen):
+        words = "set Streaming, RealTime, Batch or Interactive; only Streaming moves"
+        yield f"{own}: nothing tells its workload: {words}."
 
 
 def query_of(lines: Iterable[str], name: str) -> Query:

@@ -238,6 +238,31 @@ def test_what_cannot_be_told_apart_or_read_is_refused(files: Path, arguments: tu
     assert words in refused("-f", str(files / "pods.json"), *arguments)
 
 
+def test_executors_without_the_name_of_their_application_are_chosen_by_its_id() -> None:
+    """As those of Spark 2.3: a selector by a label that they lack would choose none."""
+    topology, text = found("-f", str(Path(__file__).parents[2] / "field" / "kubectl" / "spark-2.3.yaml"), "-A")
+    (component,) = topology.spec.components
+    assert component.selector is not None
+    assert component.selector.match_labels == {"spark-app-selector": "spark-application-1500000000000"}
+    assert "chosen by its id, which is another one in each run" in text
+
+
+def test_an_application_with_settings_of_real_time_mode_is_proposed_as_such(files: Path) -> None:
+    listed = json.loads((files / "pods.json").read_text(encoding="utf-8"))["items"]
+    (driver,) = [each for each in listed if each["metadata"]["name"] == "ingest-driver"]
+    volume = {"name": "spark-conf-volume-driver", "configMap": {"name": "ingest-conf"}}
+    driver["spec"] = {**driver.get("spec", {}), "volumes": [volume]}
+    place = {"name": "ingest-conf", "namespace": driver["metadata"]["namespace"]}
+    text = "spark.sql.streaming.realTimeMode.minBatchDuration=5m"
+    conf = {"kind": "ConfigMap", "metadata": place, "data": {"spark.properties": text}}
+    for each in listed:
+        each["kind"] = "Pod"
+    (files / "more.yaml").write_text(yaml.safe_dump({"kind": "List", "items": [*listed, conf]}), encoding="utf-8")
+    topology, text = found("-f", str(files / "more.yaml"))
+    assert {each.name: each.workload for each in topology.spec.components} == {"ingest": "RealTime", "sessions": None}
+    assert "# ingest: its configuration has settings of Spark's real-time mode" in text
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"items": [{}]}', "[" * 5000])
 def test_a_file_that_is_no_list_of_pods_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pods.json"

@@ -63,6 +63,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     "MetricsNamespaceSet": {"spark.metrics.namespace": "clicks"},
     "PythonMemoryIgnored": {"spark.executor.pyspark.memory": "2g", "spark.submit.deployMode": "client"},
     "SerialCollector": {"spark.executor.memory": "1g"},
+    "ParallelCollector": {"spark.kubernetes.container.image": "example/clicks:1.4-jdk8"},
 }
 """What to change in GOOD. An empty value leaves the key out."""
 
@@ -85,6 +86,7 @@ REMEDY_ELSEWHERE = {
     "JmxMetricsUnread",
     "MetricsNamespaceSet",
     "SerialCollector",
+    "ParallelCollector",
 }
 """Findings that no setting removes."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from ballast.doctor.catalog import Finding
 from ballast.doctor.command import from_script
+from ballast.doctor.foresight import runs_alone, serial_by_default
 from ballast.doctor.pod_template import with_pod_template
+from ballast.doctor.real_time import asks_for_real_time
 from ballast.doctor.resources import from_documents
 from ballast.doctor.submission import Submission, properties
 from ballast.doctor.submission_checks import Expectations, check, patch
@@ -108,6 +111,14 @@ def test_02_a_properties_file_behind_a_variable_is_named_as_not_read() -> None:
         ('set -- --conf spark.a=1\nspark-submit "$@" x.py', {"spark.a": "1"}, []),
         ("spark-submit --conf 'spark.a=it'\"'\"'s' x.py", {"spark.a": "it's"}, []),
         ("docker run i spark-submit --conf spark.a=1 x.py", {"spark.a": "1"}, []),
+        ("k exec spark -c spark -- ./bin/spark-submit --conf spark.a=1 x.py", {"spark.a": "1"}, []),
+        ("spark3-submit --conf=spark.a=1 x.py", {"spark.a": "1"}, []),
+        (': ${N:="2"}\nspark-submit --conf spark.a=$N x.py', {"spark.a": "2"}, ['${N:="2"}, read as its default']),
+        (
+            "C='spark-submit --conf spark.a=1'\nC=\"$C --conf spark.b=2\"\nC+=' x.py'\n$C",
+            {"spark.a": "1", "spark.b": "2"},
+            [],
+        ),
         ("docker run --rm --entrypoint spark-submit -v a:b -it i --conf spark.a=1 x.py", {"spark.a": "1"}, []),
         ("sudo docker run --entrypoint=/opt/spark/bin/spark-submit i --conf spark.a=1 x.py", {"spark.a": "1"}, []),
         ("docker compose run --rm --entrypoint spark-submit spark --conf spark.a=1 x.py", {"spark.a": "1"}, []),
@@ -136,6 +147,21 @@ def test_02_a_properties_file_behind_a_variable_is_named_as_not_read() -> None:
 def test_scripts_of_many_kinds_are_read_as_the_shell_does(text: str, conf: dict[str, str], named: list[str]) -> None:
     app = script(text)
     assert (app.conf, passed(app)) == (conf, named)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("spark-submit \u2013master k8s://h \u2013conf spark.a=1 x.py", "dash or a quote that no shell knows"),
+        ("spark-submit --conf \u201cspark.a=1\u201d x.py", "dash or a quote that no shell knows"),
+        ("spark-submit \\ \n  --conf spark.a=1 \\ \n  x.py", "line 1 has a space behind its last backslash"),
+        ('CMD ["/opt/spark/bin/spark-submit", "--conf", "spark.a=1"]', "give the command line alone"),
+        ("bin\\spark-submit ^\n  --conf spark.a=1 ^\n  x.py", "give the command line alone"),
+    ],
+)
+def test_a_command_that_no_shell_reads_is_refused_with_what_is_wrong(text: str, words: str) -> None:
+    with pytest.raises(InvalidField, match=words):
+        scripts(text)
 
 
 def test_every_submission_of_a_script_is_read() -> None:
@@ -362,6 +388,89 @@ def test_34_stackables_resource_is_read_by_its_own_fields() -> None:
     assert app.executor_labels == {"ballast.dev/topology": "tables"}
     assert (app.conf["spark.executor.instances"], app.executor.grace_seconds, str(app.spark)) == ("12", 120.0, "3.5")
     assert set(findings(app)) == {"FailuresNeverExpire", "ClientRackMissing", "SizeUnknown"}
+
+
+def test_34_what_stackables_operator_sets_itself_is_neither_missing_nor_written() -> None:
+    app = case("stackable-streaming/application.yaml")
+    assert not {"StateMetricsOff", "MetricsNotExposed", "ExecutorMetricsOff"} & set(findings(app))
+    assert (app.conf["spark.executor.memory"], app.conf["spark.executor.cores"]) == ("2925m", "2")
+    assert "spark.executor.memory" not in app.set_by_operator
+    assert passed(app) == []
+
+
+def test_34_small_limits_of_stackables_operator_are_told_and_are_no_finding() -> None:
+    app = case("34-stackable/application.yaml")
+    assert "SerialCollector" not in findings(app)
+    assert serial_by_default(app) == "spark.kubernetes.executor.limit.cores is 1"
+
+
+def test_34_a_connect_server_of_stackables_operator_is_refused_by_name() -> None:
+    with pytest.raises(InvalidField, match="a SparkConnectServer of that operator is not read"):
+        case("stackable-streaming/connect.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("history-server/application.yaml", "HistoryServer"),
+        ("history-server/no-instances.sh", "spark.executor.instances=0"),
+    ],
+)
+def test_an_application_without_executors_has_no_findings_about_them(name: str, why: str) -> None:
+    app = case(name)
+    assert (runs_alone(app), findings(app)) == (why, {})
+
+
+def test_no_instances_with_dynamic_allocation_are_executors_to_come() -> None:
+    conf = "--conf spark.executor.instances=0 --conf spark.dynamicAllocation.enabled=true"
+    assert not runs_alone(script(f"spark-submit {conf} x.py"))
+
+
+def test_a_resource_without_its_spec_is_refused_and_not_taken_for_defaults() -> None:
+    with pytest.raises(InvalidField, match=r"SparkApplication words: .*no spec"):
+        case("history-server/no-spec.yaml")
+
+
+def test_real_time_is_known_by_the_code_of_the_application_and_not_by_its_comments(tmp_path: Path) -> None:
+    for source, name in (("submit.sh", "submit.sh"), ("alerts.txt", "alerts.py")):
+        shutil.copy(FIELD / "real-time" / source, tmp_path / name)
+    ended = run("doctor", "--spark-submit", str(tmp_path / "submit.sh"), "-o", "json")
+    found = {each["id"]: each for each in json.loads(ended.out)["findings"]}
+    assert found["RealTimeMoved"]["what"].startswith("Line 6 of alerts.py asks for real-time mode")
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ('q.trigger(realTime="5 minutes")', 1),
+        ('val t =\n  Trigger.RealTime("5 minutes")', 2),
+        ("// Trigger.RealTime is for later", None),
+        ("if realTime == 5: pass", None),
+    ],
+)
+def test_real_time_is_asked_for_in_python_scala_and_java(code: str, line: int | None) -> None:
+    assert asks_for_real_time(code) == line
+
+
+def test_spark_s_default_memory_is_told_next_to_what_was_read() -> None:
+    app = script("spark-submit --conf spark.a=1 x.py")
+    assert serial_by_default(app) == "An executor's memory limit is 1408 MiB"
+    assert "SerialCollector" not in findings(app)
+    assert serial_by_default(script("spark-submit --conf spark.a=1 $MORE x.py")) == ""
+    assert serial_by_default(script("spark-submit --executor-memory 4g x.py")) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "java_8"),
+    [
+        ("--conf spark.kubernetes.container.image=h/app:1.2-jdk8 --executor-memory 4g", True),
+        ("--conf spark.kubernetes.container.image=h/spark:2.4.8 --executor-memory 4g", True),
+        ("--conf spark.kubernetes.container.image=apache/spark:3.5.1-scala2.12-java11 --executor-memory 4g", False),
+        ("--conf spark.kubernetes.container.image=h/app:1.2-jdk8 --executor-memory 1g", False),
+    ],
+)
+def test_java_8_takes_the_parallel_collector(options: str, java_8: bool) -> None:
+    assert ("ParallelCollector" in findings(script(f"spark-submit {options} x.py"))) is java_8
 
 
 def test_34_the_kind_of_an_unknown_operator_is_refused_by_name() -> None:
