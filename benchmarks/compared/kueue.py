@@ -11,6 +11,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,22 @@ def grouped(name: str, *, size: int, label: str) -> JSON:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What pods of the queue may use, and where."""
+
+    name: str = QUEUE
+    """Also of its flavor and its topology."""
+    cores: str = "100k"
+    nodes: Mapping[str, str] = field(default_factory=lambda: POOL)
+    """Labels that Kueue writes into the node selector of what it admits."""
+    by_topology: bool = True
+    """Kueue chooses the nodes, too."""
+
+
 @contextmanager
-def kueue(testbed: Testbed, folder: Path, *, namespace: str) -> Iterator[None]:
-    """Kueue at work, with a queue in that namespace that may use the whole pool."""
+def kueue(testbed: Testbed, folder: Path, *, namespace: str, queue: Queue | None = None) -> Iterator[None]:
+    """Kueue at work, with a queue in that namespace. Default: it may use the whole pool."""
     binary = find_binaries([NAME], progress=print)[NAME]
     testbed.create_namespace(NAMESPACE)
     port, health = free_port(HOST), free_port(HOST)
@@ -73,7 +87,7 @@ def kueue(testbed: Testbed, folder: Path, *, namespace: str) -> Iterator[None]:
             env={"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(testbed.kubeconfig)},
         )
         try:
-            _queue(testbed, namespace, process, log)
+            _make(queue or Queue(), testbed, namespace, process, log)
             yield
             _check(process, log)
         finally:
@@ -136,15 +150,16 @@ def _converted(definition: JSON, client: JSON) -> JSON:
     return definition
 
 
-def _queue(testbed: Testbed, namespace: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _make(queue: Queue, testbed: Testbed, namespace: str, process: subprocess.Popen[bytes], log: Path) -> None:
     levels = [{"nodeLabel": label} for label in (ZONE_LABEL, RACK_LABEL, HOSTNAME_LABEL)]
-    quotas = [{"name": name, "nominalQuota": amount} for name, amount in (("cpu", "100k"), ("memory", "100Ti"))]
-    resources = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": QUEUE, "resources": quotas}]}
+    quotas = [{"name": name, "nominalQuota": amount} for name, amount in (("cpu", queue.cores), ("memory", "100Ti"))]
+    resources = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": queue.name, "resources": quotas}]}
+    by_topology = {"topologyName": queue.name} if queue.by_topology else {}
     objects = (
-        _object("Topology", {"levels": levels}),
-        _object("ResourceFlavor", {"nodeLabels": POOL, "topologyName": QUEUE}),
-        _object("ClusterQueue", {"namespaceSelector": {}, "resourceGroups": [resources]}),
-        _object("LocalQueue", {"clusterQueue": QUEUE}, namespace=namespace),
+        _object("Topology", queue.name, {"levels": levels}),
+        _object("ResourceFlavor", queue.name, {"nodeLabels": dict(queue.nodes), **by_topology}),
+        _object("ClusterQueue", queue.name, {"namespaceSelector": {}, "resourceGroups": [resources]}),
+        _object("LocalQueue", QUEUE, {"clusterQueue": queue.name}, namespace=namespace),
     )
 
     text = "\n---\n".join(map(yaml.safe_dump, objects))
@@ -156,7 +171,7 @@ def _queue(testbed: Testbed, namespace: str, process: subprocess.Popen[bytes], l
         return not testbed.kubectl_as(testbed.kubeconfig).run(*asked, input_text=text, check=False).returncode
 
     def active() -> bool:
-        found = testbed.kubectl("get", f"clusterqueues.{_GROUP}", QUEUE, "--output=jsonpath={.status.conditions}")
+        found = testbed.kubectl("get", f"clusterqueues.{_GROUP}", queue.name, "--output=jsonpath={.status.conditions}")
         return '"status":"True","type":"Active"' in found
 
     for condition in (applied, active):
@@ -174,6 +189,6 @@ def _check(process: subprocess.Popen[bytes], log: Path) -> None:
         raise RuntimeError(f"Kueue ended early:\n{log.read_text()[-4000:]}")
 
 
-def _object(kind: str, spec: Mapping[str, Any], *, namespace: str = "") -> JSON:
-    metadata = {"name": QUEUE, **({"namespace": namespace} if namespace else {})}
+def _object(kind: str, name: str, spec: Mapping[str, Any], *, namespace: str = "") -> JSON:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": _VERSION, "kind": kind, "metadata": metadata, "spec": dict(spec)}

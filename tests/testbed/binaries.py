@@ -165,6 +165,12 @@ OTHERS = (
         minimum=(0, 15, 0),
         stamps=("sigs.k8s.io/kueue/pkg/version.GitVersion=v0.15.0",),
     ),
+    Suite(
+        module="yunikorn",
+        version="v1.8.0",
+        packages={"yunikorn": "github.com/apache/yunikorn-k8shim/pkg/cmd/shim"},
+        minimum=(1, 8, 0),
+    ),
 )
 """Built when a test or a benchmark asks for them."""
 _ALL = SUITES + OTHERS
