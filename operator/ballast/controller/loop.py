@@ -35,8 +35,8 @@ class LoopThread:
         """Has the coroutine's error, if it raised one."""
 
     def start(self) -> None:
-        """Doing so again changes nothing."""
-        if self._thread is None:
+        """Doing so again changes nothing, nor does it once the work was stopped."""
+        if self._thread is None and not self._stopped:
             self._thread = threading.Thread(target=self._run, name="operator", daemon=True)
             self._thread.start()
 

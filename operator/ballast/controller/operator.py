@@ -194,7 +194,8 @@ class Operator:
         """Run until `stop` is set. When anything but kopf fails, gated executors are released, and the error raised.
 
         kopf has this loop. At its end it cancels every task that was made in its loop since it began, so the operator's
-        own tasks have their own loop and thread; kopf's startup starts it, and kopf's cleanup ends it.
+        own tasks have their own loop and thread; kopf's startup starts it, and kopf's cleanup waits for its end. It is
+        told to end at once: gated executors do not wait until kopf has closed its watches.
         """
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
@@ -202,9 +203,17 @@ class Operator:
         self._work.ended.add_done_callback(lambda _: tell(loop, ended.set))
         self._work.ended.add_done_callback(lambda _: tell(loop, stop.set))
         self._framework = Framework(self._connection, Hooks(self._heard, self._start, partial(self._end, ended)), stop)
-        await self._framework.run()
-        await self._end(ended)
+        relaying = asyncio.create_task(self._relay(stop))
+        try:
+            await self._framework.run()
+            await self._end(ended)
+        finally:
+            relaying.cancel()
         self._work.ended.result()
+
+    async def _relay(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._work.stop()
 
     async def _start(self) -> None:
         self._work.start()

@@ -273,6 +273,7 @@ def test_work_that_was_never_begun_has_ended_when_it_is_stopped() -> None:
     thread = LoopThread(work)
     thread.stop()
     thread.stop()
+    thread.start()
     assert thread.ended.result(0) is None
 
 

@@ -228,6 +228,25 @@ def test_an_end_that_comes_after_that_of_kopfs_loop_is_no_error(tmp_path: Path) 
         callback(None)
 
 
+async def test_the_work_is_told_to_end_while_kopf_still_closes_its_watches(tmp_path: Path) -> None:
+    told, stop = asyncio.Event(), asyncio.Event()
+
+    async def run() -> None:
+        stop.set()
+        await told.wait()
+
+    async def ended(_: object) -> None:
+        """The work is over."""
+
+    with (
+        built(tmp_path) as operator,
+        patch.object(operator, "_work", SimpleNamespace(ended=Noted(), stop=told.set)),
+        patch.object(operator, "_end", ended),
+        patch("ballast.controller.operator.Framework", lambda *_: SimpleNamespace(run=run)),
+    ):
+        await operator.run(stop)
+
+
 async def test_a_standby_is_ready_unless_it_cannot_reach_the_lease(tmp_path: Path) -> None:
     with built(tmp_path) as operator:
         found = await elected(operator, (False, None), (False, AWAY), (False, None))
