@@ -85,6 +85,10 @@ class Observer(Protocol):
         """Whether policies, topologies and namespaces' labels are still as the last look showed them."""
         ...
 
+    def released(self, uids: Iterable[str]) -> frozenset[str]:
+        """Those of these gated pods that are known to have been released since the last look."""
+        ...
+
 
 class ClusterLister:
     """Lists everything through one client. Not safe for threads."""
@@ -115,6 +119,11 @@ class ClusterLister:
     def confirm(self) -> bool:
         """Policies and topologies were listed after the pods."""
         return True
+
+    def released(self, uids: Iterable[str]) -> frozenset[str]:
+        """Nothing is heard of between two lists."""
+        del uids
+        return frozenset()
 
     def _lists(self) -> tuple[Lists, list[Excess]]:
         pods = pods_within(self._list(kinds.POD, self._pods.read))

@@ -313,6 +313,12 @@ class ClusterState:
         with self._pods.store.lock:
             return self._index.gated()
 
+    def released(self, uids: Iterable[str]) -> frozenset[str]:
+        """Of gated pods that a look has shown, those that our gate has left since, or that are gone."""
+        with self._pods.store.lock:
+            gated = {pod.uid for pod in self._index.gated()}
+        return frozenset(uids) - gated
+
     def reread(self, namespace: str, application: str, name: str) -> list[Pod]:
         """From the API server: the pods of the application with this id, or, without one, the pod with this name.
 

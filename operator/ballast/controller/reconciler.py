@@ -379,9 +379,17 @@ class Reconciler:
 
         Our gate is in them, so admission saw a label, on the pod or its namespace, that what was read may not have yet.
         Other executors do not wait while it is read again. Returns whether all of the plan was released.
+
+        What an earlier pass asked for may have been answered while this one was planned: asking again would be refused.
+        On a busy API server that was half of all requests.
         """
+        done = self._parts.observer.released(each.uid for each in decided.placements)
         certain, doubtful = (
-            tuple(each for each in decided.placements if (each.reason is Reason.NOT_ENFORCED) is doubt)
+            tuple(
+                each
+                for each in decided.placements
+                if each.uid not in done and (each.reason is Reason.NOT_ENFORCED) is doubt
+            )
             for doubt in (False, True)
         )
         still_gated = self._parts.actuator.release(context, replace(decided, placements=certain))

@@ -35,7 +35,7 @@ _LONGEST_PAUSE_SECONDS = 5.0
 @dataclass(frozen=True, slots=True)
 class Limits:
     connections: int = 32
-    """Kept open at most; as many requests can be under way at a time without opening more."""
+    """Requests of a kind that callers send at once; twice as many connections are kept open."""
     connect_seconds: float = 5.0
     read_seconds: float | None = 30.0
     """Until the head of the answer is there. None waits without end."""
@@ -110,7 +110,8 @@ class Client:
         """`clock`: hears of every answer."""
         self._limits = limits or Limits()
         self._connection, self._observer, self._clock = connection, observer, clock
-        self._pool = connection.pool(self._limits.connections)
+        # Those that are late, and the gate timeout's, come on top; a new connection costs the API server a handshake.
+        self._pool = connection.pool(2 * self._limits.connections)
         self._timeout = urllib3.Timeout(connect=self._limits.connect_seconds, read=self._limits.read_seconds)
         self._sleep = sleep
         self._answers = AnswerReader(connection.shown, within_seconds=self._limits.answer_seconds)

@@ -505,6 +505,15 @@ def test_a_status_that_cannot_be_read_counts_as_none() -> None:
         assert read.raw["status"] == {"attempts": 5}
 
 
+def test_what_was_released_since_the_last_look_is_known_before_the_next_one() -> None:
+    with observed(executor(1, gates=[GATE]), executor(2, gates=[GATE])) as found:
+        shown = [pod.uid for pod in found.state.look().lists.pods]
+        assert found.state.released(shown) == frozenset()
+        metadata = {**found.server.one("pods", "spark-1-exec-1", "analytics")["metadata"], "resourceVersion": "900"}
+        found.state.wrote(kinds.POD, {"metadata": metadata})
+        assert found.state.released(shown) == {metadata["uid"]}
+
+
 def test_nothing_is_decided_on_a_watch_that_has_been_silent_for_too_long() -> None:
     with observed() as found:
         found.now = STALE_SECONDS + 1

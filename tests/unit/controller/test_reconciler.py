@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -211,6 +211,22 @@ def test_who_is_placed_does_not_wait_while_it_is_read_again_whether_others_opted
     assert before == [{"ads-exec-1": True}]
     assert released(script) == BOTH | ({"stranger-exec-1": False} if confirmed else {})
     assert confirmed or due == NOW + 1.0
+
+
+def test_an_executor_that_was_released_while_it_was_planned_is_not_released_again(
+    server: tuple[ApiServer, ApiServer], tmp_path: Path
+) -> None:
+    """The answer to the pass before came late: 530 of 986 executors were asked for twice."""
+    found, script = server
+    answered = {pod["metadata"]["uid"] for pod in found.lists["pods"] if pod["metadata"]["namespace"] == "ads"}
+
+    class Lister(ClusterLister):
+        def released(self, uids: Iterable[str]) -> frozenset[str]:
+            return frozenset(uids) & answered
+
+    with operating(script, tmp_path, observer=Lister) as reconciler:
+        reconciler.run()
+    assert list(released(script)) == ["web-exec-1"]
 
 
 @pytest.mark.parametrize("recommending", TEAMS)
