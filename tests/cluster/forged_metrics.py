@@ -82,7 +82,7 @@ class Scene:
             }
         )
         pods = [PodReader().read(pod) for pod in (driver(), executor(1))]
-        figures = MetricsReader(None, namespace="none")  # type: ignore[arg-type]  # the policy names no secret
+        figures = MetricsReader(None, namespace="none")  # the policy names no secret
         return figures.read(policy, [NodeReader().read(node("n"))], pods, now=time.time())
 
     def answered(self, signal: str) -> tuple[Series, ...]:

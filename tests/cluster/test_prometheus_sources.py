@@ -123,7 +123,7 @@ def read(prometheus: FilledPrometheus, matchers: Mapping[str, str], **spec: Any)
     machine = node("n")
     machine["status"]["addresses"] = [{"type": "InternalIP", "address": ADDRESS}]
     pods = [PodReader().read(pod) for pod in (driver(), executor(1))]
-    figures = MetricsReader(None, namespace="none")  # type: ignore[arg-type]  # the policy names no secret
+    figures = MetricsReader(None, namespace="none")  # the policy names no secret
     return figures.read(policy, [NodeReader().read(machine)], pods, now=float(NOW))
 
 

@@ -38,7 +38,7 @@ def read(prometheus: Values) -> Reading:
     spec = {"nodeSelector": {}, "metrics": metrics}
     metadata = {"name": "streaming"}
     raw = {"apiVersion": "ballast.dev/v1alpha1", "kind": "BalancingPolicy", "metadata": metadata, "spec": spec}
-    reader = MetricsReader(None, namespace="none")  # type: ignore[arg-type]  # the policy names no secret
+    reader = MetricsReader(None, namespace="none")  # the policy names no secret
     nodes = [NodeReader().read(node(name)) for name in CORES]
     return reader.read(BalancingPolicy.parse(raw), nodes, [], now=time.time())
 

@@ -38,7 +38,7 @@ from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder
 from ballast.kube.kinds import Kind
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
-from ballast.tenancy.lane import Lane
+from ballast.tenancy.lane import Lane, Rank
 
 _LOG = logging.getLogger(__name__)
 _GATES_EVERY_SECONDS = 1.0
@@ -459,6 +459,8 @@ class Operator:
 
     async def _close(self) -> None:
         self._stopped = True
+        # The next leader plans without them.
+        self._lane.forget([Rank.MOVE, Rank.CREATE])
         try:
             await asyncio.wait_for(in_background(self._election.release), self._settings.stop_seconds / 2)
         except TimeoutError:

@@ -35,17 +35,21 @@ class Rank(IntEnum):
     EVENT = 4
 
 
+BEHIND_RELEASES = (Rank.MOVE, Rank.CREATE, Rank.STATUS, Rank.EVENT)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     workers: int = 32
     """Jobs under way, late ones aside. Half of them serve releases alone."""
     late_seconds: float = LATE_SECONDS
     late: int = 16
-    """Late jobs of one namespace and rank, after which no other begins. A webhook that takes a second for each pod must
-    not hold up a set of its own namespace for a minute, so these are more than a few.
-    """
+    """Late jobs of one namespace and rank, releases aside, after which no other begins."""
     late_of_all: int = 256
-    """Late jobs of all namespaces, each of which takes a thread and a connection: of many slow ones, fewer of each."""
+    """Late releases of all namespaces, and late jobs of other ranks, each of which takes a thread and a connection: of
+    many slow namespaces, fewer of each. One alone may have them all: a webhook that takes two seconds for each pod must
+    not hold up a set of a thousand for longer than gates may last.
+    """
     events: int = 64
     """Events of one namespace that wait. With one more, the oldest is dropped."""
 
@@ -98,11 +102,12 @@ class Queue:
         """Returns the job that runs under the same key, whose answer counts; one that waits is replaced and over."""
         if (running := self._running.get(job.key)) is not None:
             return running
-        for lines in self._waiting.values():
-            if (line := lines.get(job.namespace)) is not None and (older := line.pop(job.key, None)) is not None:
-                older.over = True
-                self._tidy(lines, job.namespace)
         line = self._waiting[job.rank].setdefault(job.namespace, OrderedDict())
+        if job.key in line:
+            # In its place: what has waited longest is not put behind what came later.
+            line[job.key].over = True
+        else:
+            self._drop(job.key, job.namespace)
         line[job.key] = job
         if job.rank is Rank.EVENT and len(line) > self._limits.events:
             _, oldest = line.popitem(last=False)
@@ -113,15 +118,18 @@ class Queue:
         """The next job, which begins now; None if none can."""
         late = self._late(now)
         quick = [job for job in self._running.values() if not self._is_late(job, now)]
-        # Beyond their limit, late jobs occupy workers as others do.
-        if len(quick) + max(0, late.total() - self._limits.late_of_all) >= self._limits.workers:
+        if len(quick) >= self._limits.workers:
             return None
+        half = self._limits.workers // 2
         others = sum(job.rank is not Rank.RELEASE for job in quick)
+        slow = sum((job.rank, job.namespace) in late for job in quick)
         for rank, lines in self._waiting.items():
-            if rank is not Rank.RELEASE and others >= self._limits.workers - self._limits.workers // 2:
+            if rank is not Rank.RELEASE and others >= self._limits.workers - half:
                 return None
             for namespace, line in lines.items():
-                if not self._held_back((rank, namespace), late):
+                # What is known to be slow leaves half of the workers to others.
+                occupies = slow >= half and (rank, namespace) in late
+                if not occupies and not self._held_back((rank, namespace), late):
                     key, job = line.popitem(last=False)
                     lines.move_to_end(namespace)
                     self._tidy(lines, namespace)
@@ -130,17 +138,21 @@ class Queue:
                     return job
         return None
 
+    def withdraw(self, job: Job[Any]) -> None:
+        """Drop it if it waits."""
+        if job.began is None and not job.over:
+            self._drop(job.key, job.namespace)
+
     def end(self, job: Job[Any]) -> None:
         job.over = True
         del self._running[job.key]
 
-    def forget(self) -> None:
-        for rank, lines in self._waiting.items():
-            if rank is not Rank.RELEASE:
-                for line in lines.values():
-                    for job in line.values():
-                        job.over = True
-                lines.clear()
+    def forget(self, ranks: Iterable[Rank]) -> None:
+        for rank in ranks:
+            for line in self._waiting[rank].values():
+                for job in line.values():
+                    job.over = True
+            self._waiting[rank].clear()
 
     def holds(self, key: str, namespace: str) -> bool:
         """Whether a job of this key runs or waits."""
@@ -150,8 +162,7 @@ class Queue:
         """Whether nothing tells how long the job takes: it is late, or waits for late ones."""
         if job.began is not None:
             return self._is_late(job, now)
-        late = self._late(now)
-        return late.total() >= self._limits.late_of_all or self._held_back((job.rank, job.namespace), late)
+        return self._held_back((job.rank, job.namespace), self._late(now))
 
     def next_late(self, now: float) -> float | None:
         """Seconds until another job will be late, and others may begin in its place."""
@@ -173,8 +184,21 @@ class Queue:
         return Counter((job.rank, job.namespace) for job in self._running.values() if self._is_late(job, now))
 
     def _held_back(self, line: _Line, late: Counter[_Line]) -> bool:
-        slow = late[line]
-        return slow > 0 and slow >= min(self._limits.late, max(1, self._limits.late_of_all // len(late)))
+        """Whether no job of the line may begin before one that is under way is answered."""
+        releases = line[0] is Rank.RELEASE
+        alike = [count for (rank, _), count in late.items() if (rank is Rank.RELEASE) is releases]
+        if sum(alike) >= self._limits.late_of_all:
+            # One at a time, to learn whether its requests are quick; of other ranks none.
+            return not releases or any((job.rank, job.namespace) == line for job in self._running.values())
+        most = max(1, self._limits.late_of_all // max(1, len(alike)))
+        return late[line] >= (most if releases else min(self._limits.late, most))
+
+    def _drop(self, key: str, namespace: str) -> None:
+        """What waits under this key, whatever its rank."""
+        for lines in self._waiting.values():
+            if (line := lines.get(namespace)) is not None and (older := line.pop(key, None)) is not None:
+                older.over = True
+                self._tidy(lines, namespace)
 
     def _tidy(self, lines: OrderedDict[str, OrderedDict[str, Job[Any]]], namespace: str) -> None:
         if not lines[namespace]:
@@ -202,6 +226,13 @@ class Lane:
             job = self._queue.put(job)
             self._begin()
         return job
+
+    def withdraw(self, jobs: Iterable[Job[Any]]) -> None:
+        """Drop those that have not begun."""
+        with self._changed:
+            for job in jobs:
+                self._queue.withdraw(job)
+            self._changed.notify_all()
 
     def back_off(self, key: str, seconds: float) -> None:
         """Submit nothing of this key for so long: it would be refused again."""
@@ -234,10 +265,10 @@ class Lane:
                     ends = [end for end in (self._queue.next_late(now), None if until is None else until - now) if end]
                     self._changed.wait(min(ends, default=None))
 
-    def forget(self) -> None:
-        """Drop what waits, except releases: another replica leads, and decides for itself."""
+    def forget(self, ranks: Iterable[Rank] = BEHIND_RELEASES) -> None:
+        """Drop what waits of these ranks: another replica leads, and decides for itself."""
         with self._changed:
-            self._queue.forget()
+            self._queue.forget(ranks)
             self._changed.notify_all()
 
     def drain(self, seconds: float) -> None:
@@ -255,11 +286,25 @@ class Lane:
 
     def _begin(self) -> None:
         """Start workers for jobs that can begin."""
+        began = False
         while (job := self._queue.take(self._monotonic())) is not None:
-            threading.Thread(target=self._serve, args=(job,), name="lane", daemon=True).start()
+            began = True
+            try:
+                threading.Thread(target=self._serve, args=(job,), name="lane", daemon=True).start()
+            except RuntimeError:
+                # The machine has no thread left. It is asked for again as if its answer had not come.
+                _LOG.exception("%s can't begin", job.key)
+                self._queue.end(job)
+                break
         if not self._watches and not self._queue.idle:
             self._watches = True
-            threading.Thread(target=self._watch, name="lane watch", daemon=True).start()
+            try:
+                threading.Thread(target=self._watch, name="lane watch", daemon=True).start()
+            except RuntimeError:
+                self._watches = False
+        if began:
+            # When the next one will be late has changed.
+            self._changed.notify_all()
 
     def _serve(self, job: Job[Any] | None) -> None:
         while job is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_half_of_the_workers_serve_releases_alone() -> None:
 
 
 def test_late_jobs_occupy_no_worker_and_hold_back_only_their_own_namespace_and_rank() -> None:
-    queue = Queue(LIMITS)
+    queue = Queue(replace(LIMITS, late_of_all=4))
     put(queue, *(f"a{number}" for number in range(9)))
     assert [queue.take(0.0) is not None for _ in range(5)] == [True] * 4 + [False]
     put(queue, "b1", "b2")
@@ -84,6 +85,46 @@ def test_of_many_slow_namespaces_fewer_jobs_of_each_are_under_way() -> None:
     assert queue.take(1.0) is None, "two of each are late, and no more may be"
     put(queue, "e1")
     assert taken(queue, 1, now=1.0) == ["e1"]
+
+
+def test_a_slow_namespace_alone_may_have_many_releases_under_way_and_leaves_half_of_the_workers() -> None:
+    queue = Queue(LIMITS)
+    put(queue, *(f"a{number}" for number in range(9)))
+    assert sum(queue.take(now) is not None for now in (0.0,) * 5) == 4
+    assert sum(queue.take(now) is not None for now in (1.0,) * 5) == 2, "two quick ones, of four workers"
+    put(queue, "b1", "b2")
+    assert taken(queue, 2, now=1.0) == ["b1", "b2"]
+
+
+def test_late_jobs_of_other_ranks_hold_back_no_release() -> None:
+    queue = Queue(LIMITS)
+    for second, namespace in enumerate("abcdef"):
+        put(queue, *(f"{namespace}{number}" for number in range(5)), rank=Rank.EVENT)
+        while queue.take(float(second)) is not None:
+            pass
+    put(queue, "z1", "z2", "z3")
+    assert taken(queue, 3, now=9.0) == ["z1", "z2", "z3"]
+    put(queue, "y event", rank=Rank.EVENT)
+    assert queue.take(9.0) is None, "so many are late that no other begins"
+
+
+def test_what_waits_and_is_submitted_again_keeps_its_place() -> None:
+    queue = Queue(LIMITS)
+    put(queue, "a1", "a2", "a3")
+    put(queue, "a1", "a2")
+    assert taken(queue, 3) == ["a1", "a2", "a3"]
+
+
+def test_a_job_that_waits_can_be_withdrawn() -> None:
+    queue = Queue(LIMITS)
+    first, second = job("a", "a1"), job("a", "a2")
+    for each in (first, second):
+        queue.put(each)
+    assert queue.take(0.0) is first
+    for each in (first, second):
+        queue.withdraw(each)
+    assert (first.over, second.over) == (False, True)
+    assert queue.take(0.0) is None
 
 
 def test_of_events_that_wait_the_oldest_are_dropped() -> None:
@@ -125,7 +166,7 @@ class Anything(RuleBasedStateMachine):
         if found is None:
             quick = len(self.running) - len(self.late())
             free = [each for each in waiting if each.rank is Rank.RELEASE and (each.rank, each.namespace) not in late]
-            assert not free or quick >= LIMITS.workers or len(self.late()) > LIMITS.late_of_all
+            assert not free or quick >= LIMITS.workers or len(self.late()) >= LIMITS.late_of_all
             return
         assert found in waiting
         self.running.append(found)
@@ -181,7 +222,7 @@ def test_an_answer_is_what_the_work_returned_or_what_it_raised() -> None:
 
 def test_quick_jobs_are_waited_for_and_slow_ones_are_not() -> None:
     let = threading.Event()
-    lane = Lane(Limits(workers=2, late_seconds=0.05))
+    lane = Lane(Limits(workers=2, late_seconds=0.05, late_of_all=16))
     slow = [lane.submit("slow", f"slow {n}", Rank.RELEASE, lambda: let.wait(PATIENCE_SECONDS)) for n in range(30)]
     quick = [lane.submit("team", f"team {n}", Rank.RELEASE, lambda: "done") for n in range(200)]
     lane.wait([*slow, *quick])
@@ -193,6 +234,24 @@ def test_quick_jobs_are_waited_for_and_slow_ones_are_not() -> None:
     let.set()
     lane.wait(slow, late_too=True)
     assert all(each.answer() for each in slow)
+
+
+def test_others_begin_in_place_of_those_that_become_late_also_while_an_older_one_is_late() -> None:
+    let = threading.Event()
+    lane = Lane(Limits(workers=4, late_seconds=0.05))
+
+    def hang() -> None:
+        let.wait(PATIENCE_SECONDS)
+
+    first = lane.submit("old", "old", Rank.RELEASE, hang)
+    lane.wait([first])
+    slow = [lane.submit("slow", f"slow {n}", Rank.RELEASE, hang) for n in range(8)]
+    quick = [lane.submit("team", f"team {n}", Rank.RELEASE, lambda: "done") for n in range(4)]
+    lane.wait(quick)
+    assert [each.answer() for each in quick] == ["done"] * 4
+    assert not any(each.over for each in (first, *slow))
+    let.set()
+    lane.wait([first, *slow], late_too=True)
 
 
 def test_nothing_of_a_key_is_submitted_while_it_backs_off() -> None:
