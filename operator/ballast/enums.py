@@ -129,3 +129,13 @@ class Preset(StrEnum):
 
     KUBE_PROMETHEUS_STACK = "KubePrometheusStack"
     CADVISOR = "Cadvisor"
+
+
+class Scope(StrEnum):
+    """How far apart two ends are, near to far (Storm's locality scopes, with Kubernetes' zone added)."""
+
+    PROCESS = "Process"
+    NODE = "Node"
+    RACK = "Rack"
+    ZONE = "Zone"
+    CLUSTER = "Cluster"

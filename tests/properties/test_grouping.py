@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from ballast.enums import Scope
 from ballast.grouping.fair import fair
 from ballast.grouping.place import Place, reach
-from ballast.model.location import Scope
 from tests.reference.storm.shuffle import Loads, Shuffle
 
 names = st.sampled_from("abc")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ballast.enums import Scope
 from ballast.errors import InvalidField
 from ballast.grouping.place import Place, reach
-from ballast.model.location import Scope
 from tests.reference.storm.queues import connection_load, queue_capacity, queue_load
 from tests.reference.storm.shuffle import Bounds, Loads, RemoteLoad, Shuffle, certain_slots
 from tests.vectors.case import Case

@@ -61,6 +61,17 @@ class Prometheus(Model):
             holds=lambda prometheus: all(re.fullmatch(_MATCHER, name) for name in prometheus.matchers),
             path=".matchers",
         ),
+        Rule(
+            cel=(
+                "[has(self.bearerTokenSecretRef), has(self.bearerTokenFile), has(self.awsRegion)]"
+                ".filter(each, each).size() < 2"
+            ),
+            message="keep one of bearerTokenSecretRef, bearerTokenFile and awsRegion: each sets the same header",
+            holds=lambda prometheus: (
+                [prometheus.bearer_token_secret_ref, prometheus.bearer_token_file, prometheus.aws_region].count(None)
+                > 1
+            ),
+        ),
     )
 
     url: Url
@@ -71,6 +82,25 @@ class Prometheus(Model):
     """Headers to send: each key of this secret is a header's name. The chart's prometheus.secrets must list it."""
     ca_secret_ref: SecretKey | None = None
     """The certificate authority to trust, in PEM. The chart's prometheus.secrets must list the secret."""
+    bearer_token_file: Annotated[str, Field(max_length=1024), matching("/.*", "write a path from /")] | None = None
+    """A file in the operator's pod with the token to send, read again in each pass, because such tokens rotate.
+
+    The token of the pod's ServiceAccount is /var/run/secrets/kubernetes.io/serviceaccount/token; the chart's
+    extraVolumes mounts others.
+    """
+    client_certificate_secret_ref: SecretName | None = None
+    """The certificate to show: a secret of the type kubernetes.io/tls that the chart's prometheus.secrets lists."""
+    tenant: Annotated[str, Field(min_length=1, max_length=253), matching("[!-~]+", "write a tenant's id")] | None = None
+    """Sent as X-Scope-OrgID, by which Mimir, Cortex and Thanos tell tenants apart."""
+    proxy: Url | None = None
+    """The HTTP proxy to go through, such as http://proxy.internal:3128. The environment's proxies are not used."""
+    aws_region: (
+        Annotated[str, Field(max_length=32), matching("[a-z0-9-]+", "write a region such as eu-west-1")] | None
+    ) = None
+    """Sign requests (SigV4) for Amazon Managed Service for Prometheus in this region.
+
+    The credentials are those of the operator's environment (the chart's env). The image needs the extra aws.
+    """
     matchers: Annotated[dict[str, _Matched], Field(max_length=16)] = Field(default_factory=dict)
     """Only series with exactly these labels are read, such as cluster: prod.
 

@@ -81,6 +81,20 @@ def history(
         str | None, typer.Option(help="File with a token for Prometheus.", metavar="FILE")
     ] = None,
     ca_file: Annotated[str | None, typer.Option(help="File with the certificates to trust.", metavar="FILE")] = None,
+    certificate_file: Annotated[
+        str | None, typer.Option(help="File with the certificate to show to Prometheus.", metavar="FILE")
+    ] = None,
+    key_file: Annotated[
+        str | None, typer.Option(help="Its key, if that is not in the same file.", metavar="FILE")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Sent as X-Scope-OrgID.", metavar="ID")] = None,
+    proxy: Annotated[
+        str | None, typer.Option(help="HTTP proxy to go through.", metavar="URL", callback=address)
+    ] = None,
+    aws_region: Annotated[
+        str | None,
+        typer.Option(help="Sign for Amazon Managed Service for Prometheus in this region.", metavar="REGION"),
+    ] = None,
     timeout: Annotated[str, typer.Option(help="For one answer of Prometheus.", metavar="DURATION")] = "2m",
     master: Annotated[
         str | None, typer.Option(help="Spark master. Default: spark-submit's own, or local[*].", metavar="URL")
@@ -91,7 +105,17 @@ def history(
     Days that are there and complete are left out, except those named by --from, which are collected again: a file is
     replaced only if it would change, in one moment, and never by one with fewer rows.
     """
-    given = {"bearerTokenFile": bearer_token_file, "caFile": ca_file, "timeout": timeout, "url": prometheus}
+    given = {
+        "bearerTokenFile": bearer_token_file,
+        "caFile": ca_file,
+        "certificateFile": certificate_file,
+        "keyFile": key_file,
+        "tenant": tenant,
+        "proxy": proxy,
+        "awsRegion": aws_region,
+        "timeout": timeout,
+        "url": prometheus,
+    }
     headers = {f"headers.{name}": value for name, value in _headers(header).items()}
     source = {**{name: value for name, value in given.items() if value is not None}, **headers}
     with with_spark():

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from ballast.api import BalancingPolicy
 from ballast.api.policy_metrics import Metrics as MetricsSpec
-from ballast.api.policy_metrics import Permission, SecretKey
+from ballast.api.policy_metrics import Permission, SecretKey, SecretName
 from ballast.api.policy_metrics import Prometheus as PrometheusSpec
 from ballast.api.topology import Rate, SparkTopology
 from ballast.controller.ends import Rates
@@ -39,6 +39,8 @@ from ballast.prometheus import (
     settled,
     single,
 )
+from ballast.prometheus.endpoint import TENANT
+from ballast.prometheus.server import token_in
 
 NOT_CONFIGURED = MetricsHealth(
     available=False, reason=ConditionReason.NOT_CONFIGURED, message="metrics.prometheus is not set: nothing is moved"
@@ -155,8 +157,19 @@ class MetricsReader:
             headers |= self._secret(spec.headers_secret_ref.name)
         if spec.bearer_token_secret_ref is not None:
             headers["Authorization"] = f"Bearer {self._value(spec.bearer_token_secret_ref)}"
+        if spec.bearer_token_file is not None:
+            headers["Authorization"] = f"Bearer {token_in(spec.bearer_token_file)}"
+        if spec.tenant is not None:
+            headers[TENANT] = spec.tenant
         authority = self._value(spec.ca_secret_ref) if spec.ca_secret_ref is not None else None
-        return Endpoint(spec.url, spec.timeout.seconds, headers, authority)
+        certificate = self._certificate(spec.client_certificate_secret_ref)
+        return Endpoint(spec.url, spec.timeout.seconds, headers, authority, certificate, spec.proxy, spec.aws_region)
+
+    def _certificate(self, named: SecretName | None) -> str | None:
+        if named is None:
+            return None
+        keys = ("tls.crt", "tls.key")
+        return "\n".join(self._value(SecretKey(name=named.name, key=key)) for key in keys)
 
     def _value(self, chosen: SecretKey) -> str:
         values = self._secret(chosen.name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ballast.model.location import Scope
+from ballast.enums import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 import urllib3
 
-from ballast.kube.deadline import deadline_of
+from ballast.deadline import deadline_of
 from ballast.kube.document import JSON, PAGE, Page, decoded, parsed
 from ballast.kube.errors import AnswerTooLong, KubeError, Unavailable, error_of
 from ballast.kube.stream import LONGEST_EVENT_BYTES

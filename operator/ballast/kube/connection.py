@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from ballast.kube.deadline import with_deadlines
+from ballast.deadline import with_deadlines
 from ballast.kube.errors import NotConnected
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

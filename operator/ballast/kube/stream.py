@@ -11,7 +11,7 @@ from typing import Self
 import msgspec
 import urllib3
 
-from ballast.kube.deadline import deadline_of
+from ballast.deadline import deadline_of
 from ballast.kube.document import parsed
 from ballast.kube.errors import KubeError, Unavailable, error_of
 

@@ -9,13 +9,14 @@ from ballast.enums import (
     Packing,
     Pin,
     PlacementMode,
+    Scope,
     Shuffle,
     Workload,
 )
 from ballast.model.executor import BINDING_SECONDS, KUBE_SCHEDULER, Executor, ExecutorUsage, Phase
 from ballast.model.gang import gang_of
 from ballast.model.leaving import CORDON, DELETED, LEAVING_TAINTS, LeavingTaint, Notice
-from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Scope
+from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location
 from ballast.model.move import Gap, Move
 from ballast.model.plan import (
     Displaced,

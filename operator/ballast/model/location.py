@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from ballast.enums import Pin
+from ballast.enums import Pin, Scope
 
 Location = tuple[str | None, ...]
 """The value of each level, far to near; None where the node has no such label."""
-
-
-class Scope(StrEnum):
-    """How far apart two ends are, near to far (Storm's locality scopes, with Kubernetes' zone added)."""
-
-    PROCESS = "Process"
-    NODE = "Node"
-    RACK = "Rack"
-    ZONE = "Zone"
-    CLUSTER = "Cluster"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ballast.prometheus.endpoint import shown
 from ballast.prometheus.preset import EXECUTOR_SOURCES, NODE_SOURCES
 from ballast.prometheus.series import Doubled, Series, ValueByKey
-from ballast.prometheus.transport import shown
 
 _SHOWN = 3
 """How many names, labels or values a message lists."""

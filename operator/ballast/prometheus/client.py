@@ -8,16 +8,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import floor, inf
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ballast.prometheus.endpoint import AnswerTooLongError, Endpoint, PrometheusError, shown
+from ballast.prometheus.envelope import UNREADABLE, data_of
 from ballast.prometheus.preset import Queries
 from ballast.prometheus.series import Answer, Series, single
-from ballast.prometheus.transport import INCOMPLETE, AnswerTooLongError, Endpoint, PrometheusError, Transport, shown
+
+if TYPE_CHECKING:
+    from ballast.prometheus.session import Transport
 
 _AT_ONCE = 4
 _QUOTES_OF_VALUE, _BYTES_OF_VALUE = 32, 512
 """More than usual, in the text of one series: each label has four quotes."""
+_ANSWER_BYTES = 32 << 20
+"""Of one answer at most: a hundred thousand series take about 20 MiB."""
 _LONGEST_SINGLE_BYTES = 64 << 10
 """Of an answer that should have one series: a user's queries may select all series that there are."""
 _NONE: Mapping[str, Sequence[str]] = {}
@@ -41,8 +48,10 @@ class Prometheus:
     """A server that is asked instant queries. Thread-safe. `clock`: seconds since the epoch."""
 
     def __init__(self, endpoint: Endpoint, *, clock: Callable[[], float] = time.time) -> None:
-        """Raises PrometheusError for an endpoint that can't be used."""
-        self._transport = Transport(endpoint, clock=clock)
+        """Raises PrometheusError or InvalidField for an endpoint that can't be used."""
+        from ballast.prometheus.session import Transport  # noqa: PLC0415 -- requests takes a third of a second
+
+        self._transport = Transport(endpoint, clock=clock, most_bytes=_ANSWER_BYTES)
         self._short = Transport(endpoint, clock=clock, most_bytes=_LONGEST_SINGLE_BYTES)
 
     def query(self, text: str, *, at: float | None = None) -> Answer:
@@ -148,10 +157,9 @@ class _Allowance:
 
 
 def _asked(transport: Transport, text: str, *, at: float | None, allowance: _Allowance | None = None) -> Answer:
-    moment = {} if at is None else {"time": f"{at:.3f}"}
-    body, ahead_seconds = transport.get("/api/v1/query", {"query": text, **moment})
-    answer = parsed(body) if allowance is None else allowance.read(body)
-    return replace(answer, ahead_seconds=ahead_seconds)
+    fetched = transport.instant(text, at=at)
+    answer = parsed(fetched.body) if allowance is None else allowance.read(fetched.body)
+    return replace(answer, ahead_seconds=fetched.ahead_seconds)
 
 
 def _one_value(answer: Answer) -> Answer:
@@ -168,47 +176,18 @@ class _Sample(msgspec.Struct):
     """Of a range."""
 
 
-class _Data(msgspec.Struct, rename="camel"):
-    result_type: str
-    result: msgspec.Raw
-
-
-class _Envelope(msgspec.Struct):
-    status: str
-    data: _Data | None = None
-    error: str = ""
-    warnings: list[str] | None = None
-    is_partial: bool = msgspec.field(default=False, name="isPartial")
-    """VictoriaMetrics' own word."""
-
-    @property
-    def missing(self) -> list[str]:
-        """What the server says of series that are missing, as Thanos does of a store that did not answer.
-
-        A warning of PromQL is about values: any pod can export some that it warns of, next to those of others.
-        """
-        of_series = [each for each in self.warnings or () if not each.startswith("PromQL warning: ")]
-        return [*of_series, *(["isPartial"] if self.is_partial else [])]
-
-
 # Built when this module is loaded: msgspec 0.22 crashes where several threads are the first to decode a type at once.
-_ENVELOPE, _SAMPLE = msgspec.json.Decoder(_Envelope), msgspec.json.Decoder(_Sample)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_SAMPLE = msgspec.json.Decoder(_Sample)
 
 
 def parsed(body: bytes) -> Answer:
     """The series of a query's answer; what of it is malformed is counted. Raises PrometheusError if all of it is."""
+    data = data_of(body)
+    if data.result_type not in ("vector", "matrix"):
+        raise PrometheusError(f"it gives a {shown(data.result_type)}, not a vector: wrap it in vector(…)")
     try:
-        envelope = _ENVELOPE.decode(body)
-        if envelope.status != "success" or envelope.data is None:
-            raise PrometheusError(shown(envelope.error) or "its answer is not one of Prometheus")
-        if envelope.data.result_type not in ("vector", "matrix"):
-            kind = shown(envelope.data.result_type)
-            raise PrometheusError(f"it gives a {kind}, not a vector: wrap it in vector(…)")
-        if envelope.missing:
-            raise PrometheusError(f"{INCOMPLETE}; the server warns: {shown('; '.join(envelope.missing))}")
-        found = [_series(raw) for raw in msgspec.json.decode(envelope.data.result, type=list[msgspec.Raw])]
-    except _UNREADABLE:
+        found = [_series(raw) for raw in msgspec.json.decode(data.result, type=list[msgspec.Raw])]
+    except UNREADABLE:
         raise PrometheusError("its answer is not one of Prometheus") from None
     sound = tuple(each for each in found if each is not None)
     return Answer(sound, malformed=len(found) - len(sound))
@@ -221,5 +200,5 @@ def _series(raw: msgspec.Raw) -> Series | None:
         if points is None:
             return None
         return Series(sample.metric, tuple(float(text) for _, text in points), ranged=sample.value is None)
-    except (*_UNREADABLE, ValueError):
+    except (*UNREADABLE, ValueError):
         return None

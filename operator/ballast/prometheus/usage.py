@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from ballast.model import ConditionReason, ExecutorUsage, MetricsHealth, NodeUsage
 from ballast.prometheus.ambiguity import Ambiguity, doubled
+from ballast.prometheus.endpoint import shown
+from ballast.prometheus.envelope import INCOMPLETE
 from ballast.prometheus.preset import EXECUTOR_SOURCES, NODE_SOURCES
 from ballast.prometheus.series import (
     Admitted,
@@ -21,7 +23,6 @@ from ballast.prometheus.series import (
     by_pod,
     value_of,
 )
-from ballast.prometheus.transport import INCOMPLETE, shown
 
 Answers = Mapping[str, Answer]
 """By signal; a signal whose query failed is absent."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ballast.enums import Scope
 from ballast.errors import InvalidField
 from ballast.grouping.place import Place, Positions, Reach, reach
-from ballast.model.location import Scope
 
 # Bang-bang control of how far a sender looks: wider when those within reach are busy, narrower when nearer ones idle.
 #

@@ -70,7 +70,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_prometheus_that_cannot_be_reached_is_told_before_spark_is_started() -> None:
     told = run("history", "--prometheus", "http://127.0.0.1:1")
     assert told.code == 1
-    assert told.err.startswith("Error: --prometheus: http://127.0.0.1:1: can't be read: ")
+    assert told.err.startswith("Error: --prometheus: http://127.0.0.1:1: can't be reached: ")
     assert "Connection refused" in told.err
     assert "kubectl port-forward" in told.err
     assert len(told.err.splitlines()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ssl
 import time
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,42 @@ def test_a_token_goes_with_every_query(figures: MetricsReader, secrets: Secrets)
         asked(figures, server, **TOKEN)
         assert len(server.headers) > 5
         assert server.sent("Authorization") == {"Bearer first"}
+
+
+def test_a_token_in_a_file_is_read_in_each_pass_and_the_tenant_is_named(figures: MetricsReader, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    with serving() as server:
+        for text in ("first", "second"):
+            token.write_text(f"{text}\n")
+            asked(figures, server, bearerTokenFile=str(token), tenant="data")
+            assert server.sent("Authorization") == {f"Bearer {text}"}
+            assert server.sent("X-Scope-OrgID") == {"data"}
+        token.unlink()
+        health = asked(figures, server, bearerTokenFile=str(token))
+        assert "bearerTokenFile: " in health.message
+        assert server.headers == []
+
+
+def test_a_server_that_asks_for_a_certificate_gets_that_of_the_secret(
+    figures: MetricsReader, secrets: Secrets, pki: Pki
+) -> None:
+    client = pki.cluster_ca.issue("ballast", common_name="ballast")
+    secrets["authority"] = {"ca.crt": pki.cluster_ca.files.certificate.read_bytes()}
+    secrets["client"] = {"tls.crt": client.certificate.read_bytes(), "tls.key": client.key.read_bytes()}
+    context = pki.apiserver.server_context()
+    context.load_verify_locations(pki.cluster_ca.files.certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with Server(context) as server:
+        assert not asked(figures, server, **AUTHORITY).available
+        assert server.headers == []
+        asked(figures, server, **AUTHORITY, clientCertificateSecretRef={"name": "client"})
+        assert len(server.headers) > 5
+
+
+def test_a_proxy_is_asked_in_the_servers_place(figures: MetricsReader) -> None:
+    with serving() as proxy:
+        figures.read(policy("http://prometheus.invalid:9090", proxy=proxy.url), [], [], now=0.0)
+        assert proxy.sent("Host") == {"prometheus.invalid:9090"}
 
 
 def test_a_renewed_token_is_used_by_the_next_look(figures: MetricsReader, secrets: Secrets) -> None:
@@ -172,7 +209,7 @@ def test_a_secret_that_may_not_be_read_is_told_with_the_chart_value_that_grants_
 def test_an_authority_that_is_no_certificate_is_told(figures: MetricsReader, secrets: Secrets) -> None:
     secrets["authority"] = {"ca.crt": b"hidden"}
     health = figures.read(policy("https://127.0.0.1:1", **AUTHORITY), [], [], now=0.0).health
-    assert (health.available, health.message) == (False, "caSecretRef holds no certificate in PEM")
+    assert (health.available, health.message) == (False, "caSecretRef, or caFile, holds no certificate in PEM")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +218,7 @@ def test_an_authority_that_is_no_certificate_is_told(figures: MetricsReader, sec
         ({}, 'secret ballast-system/prometheus: secrets "prometheus" not found'),
         ({"prometheus": {"other": b"x"}}, "secret ballast-system/prometheus has no key token"),
         ({"prometheus": {"token": b"\xff\xfe"}}, "secret ballast-system/prometheus: its key token is no text"),
-        ({"prometheus": {"token": b"hidden\nhidden"}}, "header Authorization can't be sent"),
+        ({"prometheus": {"token": b"hidden\nhidden"}}, "headers.Authorization: '***': write one line"),
     ],
 )
 def test_a_token_that_can_not_be_had_is_told_without_its_value_and_nothing_is_asked(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ballast.enums import Scope
 from ballast.grouping.place import Place, scope_between
-from ballast.model.location import Scope
 
 HERE = Place("n1", process=1, rack="r1", zone="z1")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.kube import deadline
+from ballast import deadline
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.errors import AnswerTooLong, KubeError, Unavailable

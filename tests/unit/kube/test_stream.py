@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ballast.kube import deadline
+from ballast import deadline
 from ballast.kube.client import Action, Client
 from ballast.kube.connection import Connection
 from ballast.kube.errors import Gone, Invalid, KubeError, NotConnected, Unavailable

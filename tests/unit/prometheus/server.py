@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 
 from tests import loopback
 from tests.testbed.pki import KeyPair
@@ -13,8 +14,8 @@ EMPTY = json.dumps({"status": "success", "data": {"resultType": "vector", "resul
 class Server(loopback.Server):
     """Answers by query: `slow` never does, `cut` ends the connection, `bad` is refused, others find nothing."""
 
-    def __init__(self, certificate: KeyPair | None) -> None:
-        super().__init__(_Answering, tls=certificate.server_context() if certificate else None)
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__(_Answering, tls=tls)
         self.headers: list[dict[str, str]] = []
         """Of every request, in their order."""
         self.queries: list[str] = []
@@ -50,4 +51,4 @@ class _Answering(loopback.Handler):
 
 def serving(certificate: KeyPair | None = None) -> Server:
     """Over TLS when there is a certificate."""
-    return Server(certificate)
+    return Server(certificate.server_context() if certificate else None)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ballast.errors import InvalidField
 from ballast.prometheus import Endpoint, Prometheus, PrometheusError
 from ballast.prometheus.client import parsed
 from tests.unit.prometheus.lying import lying
@@ -71,7 +72,7 @@ def test_series_without_a_value_or_with_one_that_is_no_number_are_counted_and_sp
 @pytest.mark.parametrize(
     ("status", "hint"),
     [
-        (401, "HTTP 401: see to bearerTokenSecretRef or headersSecretRef"),
+        (401, "HTTP 401: see to the token (bearerTokenSecretRef, bearerTokenFile) or to the headers"),
         (404, "HTTP 404: there is no Prometheus at this address: correct its path"),
         (500, "HTTP 500: see to the server"),
     ],
@@ -84,5 +85,5 @@ def test_a_refusal_without_words_names_what_to_look_at(status: int, hint: str) -
 
 
 def test_a_header_whose_name_can_not_be_one_is_named() -> None:
-    with pytest.raises(PrometheusError, match="header X Scope can't be sent: that is no header's name"):
+    with pytest.raises(InvalidField, match=r"headers.X Scope: '\*\*\*': write the name of a header"):
         Prometheus(Endpoint("http://127.0.0.1:1", headers={"X Scope": "team"}))

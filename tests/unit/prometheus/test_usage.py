@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from ballast.prometheus import Answer, ExecutorFrame, NodeFrame, Reading, Series, reading
+from ballast.prometheus.envelope import INCOMPLETE
 from ballast.prometheus.series import by_pod
-from ballast.prometheus.transport import INCOMPLETE
 
 NODES = (
     NodeFrame("a", ("10.0.0.1", "fd00::1", "a.internal"), cpu_cores=2.0, memory_bytes=100.0),

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -15,12 +15,13 @@ from pyspark.sql import functions as sql
 
 from ballast.errors import InvalidField
 from ballast.prometheus import Preset
+from ballast.prometheus.session import PATIENT
 from ballast.spark.errors import HistoryError, SourceError
 from ballast.spark.history.schema import SORT, Day, Metadata, Stretch, missing, stretches
 from ballast.spark.history.signal import USAGE, Subject, addresses, combined, foreign, signals
 from ballast.spark.history.store import Part, Store, Written
-from ballast.spark.source.api import PATIENCE, Api
-from ballast.spark.source.moment import Grid, as_rfc3339
+from ballast.spark.source.asking import asking
+from ballast.spark.source.moment import as_rfc3339
 from ballast.spark.source.options import server
 
 _PARTITION_STEPS = 120
@@ -105,10 +106,10 @@ def first_known_ms(source: Mapping[str, str], stretch: Stretch) -> int:
 
     def known_by_end_of(hour_ms: int) -> bool:
         end_ms = min(hour_ms + _HOUR_MS, stretch.through_ms)
-        return bool(api.label_values("__name__", _ANY, start_ms=stretch.day.start_ms, end_ms=end_ms))
+        return bool(prometheus.label_values("__name__", _ANY, start_ms=stretch.day.start_ms, end_ms=end_ms))
 
     # Files with certificates or a token may be where the tasks run, and nowhere else.
-    with suppress(SourceError, InvalidField), closing(Api(server(source))) as api:
+    with suppress(SourceError, InvalidField), asking(server(source)) as prometheus:
         first = bisect_left(hours, 1, key=known_by_end_of)
         return hours[min(first, len(hours) - 1)]
     return stretch.day.start_ms
@@ -216,7 +217,7 @@ _REMEDY = (
     " (--header, --bearer-token-file, --ca-file)"
 )
 
-_PATIENCE = PATIENCE.new(connect=1, read=1)
+_PATIENCE = PATIENT.new(other=1)
 """For a server that answers, that of the tasks; one that does not is asked once more."""
 
 
@@ -331,12 +332,12 @@ def strangers(origin: Origin, stretches: Sequence[Stretch]) -> list[str]:
     """
     asked = {"start_ms": stretches[0].day.start_ms, "end_ms": stretches[-1].through_ms}
     # Files with certificates or a token may be where the tasks run, and nowhere else.
-    with suppress(SourceError, InvalidField), closing(Api(server(origin.source))) as api:
+    with suppress(SourceError, InvalidField), asking(server(origin.source)) as prometheus:
         return sorted(
             {
                 each
                 for one in foreign(origin.operator, origin.matchers)
-                for each in api.label_values("namespace", one, **asked)
+                for each in prometheus.label_values("namespace", one, **asked)
             }
         )
     return []
@@ -372,8 +373,9 @@ def ask_once(source: Mapping[str, str], *, now_ms: int) -> None:
     """
     asked = server(source)
     # Files with certificates or a token may be where the tasks run, and nowhere else.
-    with suppress(InvalidField), closing(Api(asked, patience=_PATIENCE)) as api:
+    with suppress(InvalidField):
         try:
-            api.range("vector(1)", Grid(now_ms, 1000, 1))
+            with asking(asked, patience=_PATIENCE) as prometheus:
+                prometheus.range("vector(1)", start_ms=now_ms, end_ms=now_ms, step_ms=1000)
         except SourceError as error:
             raise SourceError(f"--prometheus: {error}; {_REMEDY}") from error

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ballast.prometheus.client import Prometheus
+from ballast.prometheus.endpoint import Endpoint, PrometheusError
 from ballast.prometheus.series import without_port
-from ballast.prometheus.transport import Endpoint, PrometheusError
 
 HALF_LIFE_SECONDS = 5.0
 """A call counts half as much after so long, so that a target that is no longer called soon counts as idle again."""

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from ballast.prometheus.endpoint import PrometheusError
+from ballast.prometheus.envelope import Data, data_of
 from ballast.spark.errors import SourceError
-from ballast.spark.source.api import envelope
 from ballast.spark.source.moment import Grid, as_rfc3339
 
 _RESULT = b'"result":['
@@ -74,6 +75,8 @@ def batches(
     """
     try:
         yield from _batches(body, grid, schema, keep, batch_bytes)
+    except PrometheusError as error:
+        raise SourceError(str(error)) from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise SourceError(f"not an answer of Prometheus: {type(error).__name__}: {error}") from error
 
@@ -111,11 +114,11 @@ def _whole(body: bytes) -> tuple[bytes, int, int]:
     start = body.find(_RESULT) + len(_RESULT)
     end = _end_of_result(body, start) if start >= len(_RESULT) else None
     if end is not None:
-        _check(envelope(body[:start] + body[end:]))
+        _check(data_of(body[:start] + body[end:]))
         return body, start, end
-    document = envelope(body)
-    _check(document)
-    text = b",".join(_rewritten(series) for series in document["data"]["result"])
+    data = data_of(body)
+    _check(data)
+    text = b",".join(_rewritten(series) for series in json.loads(bytes(data.result)))
     return text, 0, len(text)
 
 
@@ -135,10 +138,9 @@ def _end_of_result(body: bytes, at: int) -> int | None:
     return at
 
 
-def _check(document: Mapping[str, Any]) -> None:
-    kind = (document.get("data") or {}).get("resultType")
-    if kind != "matrix":
-        raise SourceError(f"not the answer to a range query: its type is {kind!r}")
+def _check(data: Data) -> None:
+    if data.result_type != "matrix":
+        raise SourceError(f"not the answer to a range query: its type is {data.result_type!r}")
 
 
 def _rewritten(series: Mapping[str, Any]) -> bytes:

@@ -13,10 +13,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from ballast.errors import InvalidField
-from ballast.spark.source.api import Api
+from ballast.prometheus.server import Server
+from ballast.spark.source.asking import asking
 from ballast.spark.source.matrix import batches
 from ballast.spark.source.moment import Grid, as_rfc3339, rfc3339_ms, time_ms
-from ballast.spark.source.options import Asks, LabelTest, Options, Server
+from ballast.spark.source.options import Asks, LabelTest, Options
 
 _STRING = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)"""
 _NAME = r"(?!(?i:inf|nan)\b)[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -63,13 +64,14 @@ class Reading:
     tests: tuple[LabelTest, ...] = ()
 
     def of(self, part: Part) -> Iterator[pa.RecordBatch]:
-        api = Api(self.server)
-        try:
-            body = api.range(part.query, part.grid)
-        finally:
-            api.close()
+        grid = part.grid
+        with asking(self.server) as transport:
+            fetched = transport.range(part.query, start_ms=grid.start_ms, end_ms=grid.last_ms, step_ms=grid.step_ms)
         return batches(
-            body, grid=part.grid, schema=self.schema, keep=lambda labels: all(test.holds(labels) for test in self.tests)
+            fetched.body,
+            grid=grid,
+            schema=self.schema,
+            keep=lambda labels: all(test.holds(labels) for test in self.tests),
         )
 
 
@@ -123,11 +125,9 @@ def parts(options: Options, query: str, grid: Grid, tests: Sequence[LabelTest]) 
 
 def _by_value(options: Options, query: str, grid: Grid) -> Iterator[str]:
     label = options.partition_by or ""
-    api = Api(options.server)
-    try:
-        found = api.label_values(label, selector(query), start_ms=grid.start_ms - _LOOKBACK_MS, end_ms=grid.last_ms)
-    finally:
-        api.close()
+    start_ms = grid.start_ms - _LOOKBACK_MS
+    with asking(options.server) as transport:
+        found = transport.label_values(label, selector(query), start_ms=start_ms, end_ms=grid.last_ms)
     if len(found) > _MOST_VALUES:
         raise InvalidField("partitionBy", label, f"has {len(found)} values: choose a label with at most {_MOST_VALUES}")
     for value in found:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from ballast.prometheus.client import Prometheus
+from ballast.prometheus.endpoint import PrometheusError
 from ballast.prometheus.series import Answer, Series
-from ballast.prometheus.transport import PrometheusError
 from ballast.spark.routing import PrometheusLoad
 from ballast.spark.routing.loads import HALF_LIFE_SECONDS, Calls, _client_of
 

@@ -113,8 +113,8 @@ def test_an_empty_answer_has_no_rows() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"warnings": ["store x did not answer"]}, "may be partial; the server warns: store x did not answer"),
-        ({"isPartial": True}, "may be partial"),
+        ({"warnings": ["store x did not answer"]}, "series may be missing.* the server warns: store x did not answer"),
+        ({"isPartial": True}, "the server warns: isPartial"),
         ({"status": "error", "errorType": "execution", "error": "it broke"}, "execution: it broke"),
     ],
 )

@@ -31,6 +31,9 @@ def test_names_are_read_whatever_their_case() -> None:
             "partitionspan": "1h",
             "BEARERTOKENFILE": "/token",
             "caFile": "/ca",
+            "certificateFile": "/certificate",
+            "keyFile": "/key",
+            "proxy": "http://proxy:3128/",
             "headers.X-Scope-OrgID": "team",
             "Timeout": "5s",
             "maxSpanPerTrigger": "4h",
@@ -41,6 +44,8 @@ def test_names_are_read_whatever_their_case() -> None:
     assert (options.span_steps, options.trigger_steps) == (240, 960)
     assert options.server.bearer_token_file == "/token"
     assert options.server.ca_file == "/ca"
+    assert (options.server.certificate_file, options.server.key_file) == ("/certificate", "/key")
+    assert options.server.proxy == "http://proxy:3128"
     assert options.server.headers == {"x-scope-orgid": "team"}
     assert options.server.timeout_seconds == 5.0
     assert options.partition_by == "pod"
@@ -144,10 +149,10 @@ def test_what_is_no_address_is_refused_with_a_remedy(url: str, words: str) -> No
     ],
 )
 def test_credentials_in_the_address_are_refused_and_not_shown(url: str) -> None:
-    with pytest.raises(InvalidField, match=r"\*\*\*@prometheus.*: credentials .* use bearerTokenFile") as told:
+    with pytest.raises(InvalidField, match=r"\*\*\*@prometheus.*: credentials .* use a file or a secret") as told:
         server({"url": url})
-    assert "secret" not in str(told.value)
-    assert "secret" not in repr(told.value)
+    assert "secret@" not in str(told.value)
+    assert "secret@" not in repr(told.value)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +160,11 @@ def test_credentials_in_the_address_are_refused_and_not_shown(url: str) -> None:
     [
         ({"caFile": "/ca"}, "caFile: '/ca': the url is one of http://"),
         ({"bearerTokenFile": "/token", "headers.Authorization": "Basic x"}, "bearerTokenFile: '/token': headers.Auth"),
+        ({"certificateFile": "/c"}, "certificateFile: '/c': the url is one of http://"),
+        ({"url": "https://p", "keyFile": "/k"}, "keyFile: '/k': name the certificate, too"),
+        ({"tenant": "a", "headers.X-Scope-OrgID": "b"}, "tenant: 'a': headers.X-Scope-OrgID says it, too"),
+        ({"awsRegion": "eu-west-1", "headers.Authorization": "Basic x"}, "awsRegion: 'eu-west-1': headers.Auth"),
+        ({"proxy": "proxy:3128"}, "proxy: .*write http://"),
         ({"timeout": "soon"}, "timeout: 'soon'"),
         ({"headers.": "secret"}, r"headers\.: .*the name of a header"),
         ({"headers.a b": "secret"}, r"headers\.a b: .*the name of a header"),
@@ -164,5 +174,5 @@ def test_credentials_in_the_address_are_refused_and_not_shown(url: str) -> None:
 )
 def test_an_option_that_has_no_effect_or_cannot_be_sent_is_named(given: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidField, match=words) as told:
-        server({"url": "http://prometheus:9090", **given})
+        server({"url": "http://prometheus:9090"} | given)
     assert "secret" not in str(told.value)
