@@ -8,7 +8,7 @@ import signal
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,25 +39,29 @@ class FilledPrometheus:
 
 
 @contextmanager
-def holding(openmetrics: Iterable[str], folder: Path) -> Iterator[FilledPrometheus]:
-    """`openmetrics`: the lines of the exposition with their times, `# EOF` as the last one."""
+def holding(
+    openmetrics: Iterable[str], folder: Path, *, binary: str | Path = "prometheus", more: Sequence[str] = ()
+) -> Iterator[FilledPrometheus]:
+    """`openmetrics`: the lines of the exposition with their times, `# EOF` as the last one. `more`: arguments."""
     text = folder / "data.om"
     with text.open("w") as file:
         file.writelines(openmetrics)
     # As large as compaction makes them in time; for each block promtool reads the whole text again.
     blocks = ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=744h"]
     subprocess.run([*blocks, "openmetrics", text, folder / "data"], check=True, stdout=subprocess.DEVNULL)
-    with running(folder, "global: {}\n") as filled:
+    with running(folder, "global: {}\n", binary=binary, more=more) as filled:
         yield filled
 
 
 @contextmanager
-def running(folder: Path, config: str) -> Iterator[FilledPrometheus]:
+def running(
+    folder: Path, config: str, *, binary: str | Path = "prometheus", more: Sequence[str] = ()
+) -> Iterator[FilledPrometheus]:
     """With what the folder's `data` holds, and what the configuration makes it scrape."""
     (folder / "prometheus.yaml").write_text(config)
     port = free_port("127.0.0.1")
     command = [
-        "prometheus",
+        str(binary),
         f"--config.file={folder / 'prometheus.yaml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         "--storage.tsdb.retention.time=100y",
@@ -66,6 +70,7 @@ def running(folder: Path, config: str) -> Iterator[FilledPrometheus]:
         "--storage.tsdb.max-block-duration=2h",
         f"--web.listen-address=127.0.0.1:{port}",
         "--log.level=warn",
+        *more,
     ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -32,6 +32,7 @@ class Suite:
     minimum: Version
     version_flags: tuple[str, ...] = ("--version",)
     stamps: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
     @property
     def linker_flags(self) -> str:
@@ -47,7 +48,8 @@ class Suite:
         digest = hashlib.sha256()
         for part in ("go.mod", "go.sum"):
             digest.update((self.folder / part).read_bytes())
-        digest.update(f"{self.linker_flags} {sorted(self.packages)} {platform.machine()}".encode())
+        tags = [f"tags {','.join(self.tags)}"] if self.tags else []
+        digest.update(" ".join([self.linker_flags, str(sorted(self.packages)), platform.machine(), *tags]).encode())
         return f"{self.module}-{self.version}-{digest.hexdigest()[:10]}"
 
 
@@ -130,6 +132,14 @@ OTHERS = (
         version="v0.85.0",
         packages={},  # only its definitions
         minimum=(0, 85, 0),
+    ),
+    Suite(
+        module="prometheus",
+        version="v0.313.5",
+        packages={"prometheus3": "github.com/prometheus/prometheus/cmd/prometheus"},  # without its pages
+        minimum=(3, 0, 0),
+        stamps=("github.com/prometheus/common/version.Version=3.13.5",),
+        tags=("remove_all_sd",),  # the clients of all clouds take most of the time to compile
     ),
     Suite(
         module="descheduler",
@@ -332,7 +342,8 @@ def _build(suite: Suite, *, folder: Path, cache: Path, progress: Progress) -> No
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
         finished = Path(scratch) / suite.key
         for name, package in suite.packages.items():
-            flags = ["-v", "-trimpath", "-ldflags", suite.linker_flags, "-o", str(finished / name)]
+            tagged = ["-tags", ",".join(suite.tags)] if suite.tags else []
+            flags = ["-v", "-trimpath", *tagged, "-ldflags", suite.linker_flags, "-o", str(finished / name)]
             _compile(go, [*flags, package], title=name, total=total, suite=suite, progress=progress)
         finished.rename(folder)
 
