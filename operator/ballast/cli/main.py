@@ -38,6 +38,7 @@ COMMANDS = {
     "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
     "backtest": "Run policies over many windows and seeds on Spark, and rank them.",
     "audit": "Check whether streaming queries lost or duplicated records.",
+    "pyfiles": "Write what Spark jobs import of Ballast to a file for spark-submit --py-files.",
     "release": "Release gated executors when no operator runs.",
     "uninstall": "Check whether Ballast can be uninstalled, and what would be left behind.",
     "crds": "Generate the custom resource definitions.",

@@ -39,6 +39,7 @@ COMMANDS = [
     "history",
     "backtest",
     "audit",
+    "pyfiles",
     "release",
     "uninstall",
     "crds",
