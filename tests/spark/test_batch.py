@@ -151,7 +151,7 @@ def test_what_cannot_be_read_is_said(
     ("more", "words"),
     [
         ({"warnings": ["store east is away"]}, "the server warns: store east is away"),
-        ({"isPartial": True}, "may be partial"),
+        ({"isPartial": True}, "series may be missing from its answer"),
     ],
 )
 def test_a_partial_answer_is_refused(spark: SparkSession, more: dict[str, Any], words: str) -> None:
