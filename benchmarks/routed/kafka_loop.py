@@ -151,7 +151,10 @@ class Readers:
 def run(bootstrap: str, case: Case, rule: str, *, name: str) -> Outcome:
     """A topic and a group of their own, both called `name`."""
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-        admin.create_topics({name: {"num_partitions": PARTITIONS, "replication_factor": 1}})
+        # Kafka itself would spread the leaders by chance.
+        brokers = sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
+        assignments = {partition: [brokers[partition % len(brokers)]] for partition in range(PARTITIONS)}
+        admin.create_topics({name: {"assignments": assignments}})
         admin.wait_for_topics([name], timeout_ms=_TIMEOUT_MS)
     producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
     try:
