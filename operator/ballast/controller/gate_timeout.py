@@ -58,7 +58,7 @@ class Overdue:
     """The policy of each executor that was released (empty: of none), and for how many seconds our gate alone held it.
     """
     longest_gated_seconds: float = 0.0
-    """The same of the one that is still gated, because its release was refused or not answered."""
+    """The same of the one that is still gated, because its release was refused, lately or now, or not answered."""
 
     def __bool__(self) -> bool:
         return bool(self.placed or self.bare or self.failed)
@@ -112,28 +112,25 @@ class GateTimeout:
     def release(self, pods: Sequence[Pod], *, bounded: bool = True, replace: bool = True) -> Overdue:
         """`bounded`: without waiting for pods of namespaces about which the API server is slow."""
         # First, since places are then computed only for pods whose release is tried.
-        pods = actions.due(self._lane, pods) if bounded else pods
-        if not pods:
-            return Overdue()
-        placed = self._placed(pods)
-        by_levels: dict[Levels, list[actions.Release]] = defaultdict(list)
-        for pod in pods:
-            place = placed.get(pod.uid)
-            order = actions.order(pod, place.placement if place else _bare(pod))
-            if order is not None:
-                by_levels[place.levels if place else Levels(())].append(order)
-        done: list[logs.Outcome] = []
-        for levels, found in by_levels.items():
-            orders = self._not_nominated(found, pods)
-            outcomes = actions.release_many(
-                self._client, self._lane, orders, levels, late=self._late, patiently=not bounded
-            )
-            done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
+        tried = actions.due(self._lane, pods, overdue=True) if bounded else pods
+        placed = self._placed(tried)
+        found = [_order(pod, placed.get(pod.uid)) for pod in tried]
+        orders = self._not_nominated([order for order in found if order is not None], tried)
+        none = Levels(())
+        outcomes = actions.release_each(
+            self._client,
+            self._lane,
+            [(order, placed[order.uid].levels if order.uid in placed else none) for order in orders],
+            late=self._late,
+            overdue=True,
+            patiently=not bounded,
+        )
+        done = [logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True)]
         policies = {uid: place.policy for uid, place in placed.items()}
         _log(done, policies)
         held_seconds = self._held_seconds(pods)
         if replace:
-            self._replace_refused(pods, {each.order.uid: each.outcome for each in done})
+            self._replace_refused(tried, {each.order.uid: each.outcome for each in done}, patiently=not bounded)
         return _summary(done, policies, held_seconds)
 
     def _held_seconds(self, pods: Sequence[Pod]) -> dict[str, float]:
@@ -142,13 +139,15 @@ class GateTimeout:
         since = {pod.uid: self._gates.alone_since.get(pod.uid) for pod in pods if pod.executor is not None}
         return {uid: max(0.0, now - at) for uid, at in since.items() if at is not None}
 
-    def _replace_refused(self, pods: Sequence[Pod], outcomes: Mapping[str, actions.ReleaseOutcome]) -> None:
+    def _replace_refused(
+        self, pods: Sequence[Pod], outcomes: Mapping[str, actions.ReleaseOutcome], *, patiently: bool
+    ) -> None:
         """Gate no more executors where releases are refused, and delete those that wait, so that Spark creates others.
 
         `outcomes`: of releases, by uid.
         """
         stuck = refused(pods, outcomes, self._rest, self._labels_of)
-        for pod, outcome in actions.delete_gated_many(self._client, self._lane, stuck):
+        for pod, outcome in actions.delete_gated_many(self._client, self._lane, stuck, patiently=patiently):
             logs.note_done(logs.Line.DELETED, "", move="", executor=pod.key, outcome=outcome)
 
     def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
@@ -176,6 +175,10 @@ class GateTimeout:
         return pod.executor is None or (since is not None and now - since >= STALE_AFTER_SECONDS)
 
 
+def _order(pod: Pod, place: Place | None) -> actions.Release | None:
+    return actions.order(pod, place.placement if place else _bare(pod))
+
+
 def _bare(pod: Pod) -> Placement:
     return Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "no place was found in time")
 
@@ -189,7 +192,7 @@ def _log(done: Iterable[logs.Outcome], policies: Mapping[str, str]) -> None:
 
 
 def _summary(done: Sequence[logs.Outcome], policies: Mapping[str, str], held_seconds: Mapping[str, float]) -> Overdue:
-    """`policies`: by uid, of the executors that have a place. `held_seconds`: by uid, of executors."""
+    """`policies`: by uid, of the executors that have a place. `held_seconds`: by uid, of all overdue executors."""
     released = [each.order.placement for each in done if _by_us(each.outcome)]
     failed = sum(isinstance(each.outcome, actions.Refused | actions.Changed) for each in done)
     near = sum(any(placement.location) for placement in released)
@@ -200,16 +203,13 @@ def _summary(done: Sequence[logs.Outcome], policies: Mapping[str, str], held_sec
             reasons[policy][each.uid] = each.reason
     holds = tuple((policies.get(each.uid, ""), held_seconds[each.uid]) for each in released if each.uid in held_seconds)
     # Those of another replica, or that are gone, are gated no longer, although this replica may not have heard of it.
-    still = (held_seconds.get(each.order.uid, 0.0) for each in done if _is_gated(each.outcome))
+    gone = {each.order.uid for each in done if isinstance(each.outcome, actions.Released | actions.Vanished)}
+    still = (seconds for uid, seconds in held_seconds.items() if uid not in gone)
     return Overdue(near, len(released) - near, failed, reasons, holds, max(still, default=0.0))
 
 
 def _by_us(outcome: actions.ReleaseOutcome) -> bool:
     return isinstance(outcome, actions.Released) and not outcome.already
-
-
-def _is_gated(outcome: actions.ReleaseOutcome) -> bool:
-    return not isinstance(outcome, actions.Released | actions.Vanished)
 
 
 class Fallback:

@@ -143,7 +143,7 @@ class StaleGates:
         }
         by_uid = {order.uid: outcome for order, outcome in zip(orders, outcomes, strict=True)}
         stuck = refused(pods, by_uid, self._rest, self._labels_of) if replace else []
-        for pod, outcome in actions.delete_gated_many(self._client, self._lane, stuck):
+        for pod, outcome in actions.delete_gated_many(self._client, self._lane, stuck, patiently=True):
             if isinstance(outcome, actions.Deleted | actions.Vanished):
                 found[pod.key] = outcome
         return found

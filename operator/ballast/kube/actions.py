@@ -21,6 +21,8 @@ from ballast.tenancy.lane import Job, Lane, Rank
 _TRIES = 4
 _PAUSE_SECONDS = 60.0
 """Until a pod is tried again that the API server does not let be released as it is: a try is a long request."""
+_WAIT_SECONDS = 2.0
+"""For the answers about many pods, none of which is late: a pass has more to do than to release a thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,43 +164,67 @@ class _OfPod(Protocol):
 P = TypeVar("P", bound=_OfPod)
 
 
-def due(lane: Lane, pods: Iterable[P]) -> list[P]:
-    """The pods, or the releases of pods, except those whose last refusal would be repeated."""
-    return [pod for pod in pods if not lane.rests(_release_key(pod.uid))]
+def due(lane: Lane, pods: Iterable[P], *, overdue: bool = False) -> list[P]:
+    """The pods, or the releases of pods, except those whose last refusal would be repeated.
+
+    `overdue`: their gate timeout is over. Then only refusals after it count.
+    """
+    key = _overdue_key if overdue else _release_key
+    return [pod for pod in pods if not lane.rests(key(pod.uid))]
 
 
 def release_many(
+    client: Client, lane: Lane, orders: Sequence[Release], levels: Levels, *, patiently: bool = False
+) -> list[ReleaseOutcome]:
+    """As `release_each`, with the same levels for all."""
+    return release_each(client, lane, [(order, levels) for order in orders], patiently=patiently)
+
+
+def release_each(
     client: Client,
     lane: Lane,
-    orders: Sequence[Release],
-    levels: Levels,
+    orders: Sequence[tuple[Release, Levels]],
     *,
     late: MutableMapping[str, Job[ReleaseOutcome]] | None = None,
+    overdue: bool = False,
     patiently: bool = False,
 ) -> list[ReleaseOutcome]:
     """Release all, as they are if their places are refused; outcomes in the order of `orders`.
 
     `late`: keeps the jobs, by uid, that were not answered in time. The next call with the same pod returns that answer
-    instead of sending its release again: a refusal counts, however long it takes. `patiently`: wait for all answers.
+    instead of sending its release again: a refusal counts, however long it takes. `overdue`: as in `due`.
+    `patiently`: wait for all answers, also of pods whose last refusal may be repeated.
     """
     kept: MutableMapping[str, Job[ReleaseOutcome]] = {} if late is None else late
     jobs = []
-    for order in orders:
+    for order, levels in orders:
         job = kept.pop(order.uid, None)
         if job is None or job.began is None:
             work = partial(release_even_unplaced, client, order, levels)
-            job = lane.submit(order.namespace, _release_key(order.uid), Rank.RELEASE, work)
+            key, anyway = _release_key(order.uid), overdue or patiently
+            job = lane.submit(order.namespace, key, Rank.RELEASE, work, anyway=anyway)
         jobs.append(job)
-    lane.wait(jobs, late_too=patiently)
+    _wait(lane, jobs, patiently=patiently)
     outcomes: list[ReleaseOutcome] = []
-    for order, job in zip(orders, jobs, strict=True):
+    for (order, _), job in zip(orders, jobs, strict=True):
         answer = job.answer()
-        if answer is None and not job.over:
+        if answer is None:
             kept[order.uid] = job
         if isinstance(answer, Refused) and answer.lasting and not patiently:
-            lane.back_off(_release_key(order.uid), _PAUSE_SECONDS)
+            for key in (_release_key(order.uid), *([_overdue_key(order.uid)] if overdue else ())):
+                lane.back_off(key, _PAUSE_SECONDS)
         outcomes.append(UnderWay() if answer is None else answer)
     return outcomes
+
+
+def _wait(lane: Lane, jobs: Sequence[Job[Any]], *, patiently: bool) -> None:
+    """What is not over then goes on in the lane."""
+    lane.wait(jobs, seconds=None if patiently else _WAIT_SECONDS, late_too=patiently)
+
+
+def _overdue_key(uid: str) -> str:
+    """Of the rest after a refusal that came after the gate timeout."""
+    return f"overdue {uid}"
 
 
 def _release_key(uid: str) -> str:
@@ -328,8 +354,13 @@ def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str, g
     return Deleted()
 
 
-def delete_gated_many(client: Client, lane: Lane, pods: Sequence[Pod]) -> list[tuple[Pod, DeletionOutcome]]:
-    """Delete those of them that our gate still holds; without those for which there is no answer yet."""
+def delete_gated_many(
+    client: Client, lane: Lane, pods: Sequence[Pod], *, patiently: bool = False
+) -> list[tuple[Pod, DeletionOutcome]]:
+    """Delete those of them that our gate still holds; without those for which there is no answer yet.
+
+    `patiently`: wait for all answers.
+    """
     jobs = [
         lane.submit(
             pod.namespace,
@@ -339,7 +370,7 @@ def delete_gated_many(client: Client, lane: Lane, pods: Sequence[Pod]) -> list[t
         )
         for pod in pods
     ]
-    lane.wait(jobs)
+    _wait(lane, jobs, patiently=patiently)
     return [(pod, outcome) for pod, job in zip(pods, jobs, strict=True) if (outcome := job.answer()) is not None]
 
 

@@ -216,11 +216,14 @@ class Lane:
         self._changed = threading.Condition()
         self._watches = False
 
-    def submit(self, namespace: str, key: str, rank: Rank, work: Callable[[], T]) -> Job[T]:
-        """Have `work` called by a worker. It replaces a job of the same key that waits; one that runs is returned."""
+    def submit(self, namespace: str, key: str, rank: Rank, work: Callable[[], T], *, anyway: bool = False) -> Job[T]:
+        """Have `work` called by a worker. It replaces a job of the same key that waits; one that runs is returned.
+
+        `anyway`: although its key rests after a back-off.
+        """
         job = Job(namespace, key, rank, work)
         with self._changed:
-            if self._resting(key):
+            if not anyway and self._resting(key):
                 job.over = True
                 return job
             job = self._queue.put(job)

@@ -9,11 +9,13 @@ import pytest
 
 from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
+from ballast.kube import actions
 from ballast.kube.pods import PodReader
-from ballast.model import Executor, Placement, Policy, Reason, Snapshot
+from ballast.model import Executor, Levels, Pin, Placement, Policy, Reason, Snapshot
 from ballast.placement.fallback import fallback
+from ballast.tenancy.lane import Lane
 from tests.apiserver import Answer, ApiServer, Asked, Watch
-from tests.lanes import AtOnce, impatient
+from tests.lanes import AtOnce, impatient, patient
 from tests.unit.kube.builders import (
     CREATED_AT,
     FOREIGN_GATE,
@@ -46,12 +48,14 @@ def script() -> ApiServer:
     return server
 
 
-def gates(script: ApiServer, *, now: float, places: Places | None = None, **more: Any) -> GateTimeout:
+def gates(
+    script: ApiServer, *, now: float, places: Places | None = None, lane: Lane | None = None, **more: Any
+) -> GateTimeout:
     client = script.client()
     reader = PodReader()
     return GateTimeout(
         client,
-        AtOnce(),
+        lane or AtOnce(),
         gated=lambda: [reader.read(pod) for pod in script.all("pods")],
         places=places or Fallback(ClusterLister(client).look, clock=lambda: now),
         clock=lambda: now,
@@ -268,12 +272,100 @@ def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
         places=places,
         clock=lambda: CREATED_AT + 20.0 + passed[0] + (stepped_seconds if passed[0] else 0.0),
     )
-    failed = []
+    failed, gated_seconds = [], []
     for passed[0] in (0.0, 15.0, 45.0, 60.0):
-        failed.append(timeout.run().failed)
+        found = timeout.run()
+        failed.append(found.failed)
+        gated_seconds.append(found.longest_gated_seconds)
     assert failed == [4, 0, 0, 4]
+    later = [20.0 + seconds + stepped_seconds for seconds in (15.0, 45.0, 60.0)]
+    assert gated_seconds == [20.0, *later], "those that are not tried are overdue all the same"
     assert len(script.writes) == 8
     assert asked_for == [4, 4], "places are worked out only for those that are tried"
+
+
+def refused_to_a_pass(script: ApiServer, lane: Lane) -> None:
+    """A pass of the leader has tried all executors, and tries none again for a minute."""
+    script.refusals["PATCH "] = Answer(500, {"message": TOO_LARGE})
+    reader = PodReader()
+    pods = [reader.read(pod) for pod in script.all("pods")]
+    orders = [
+        order
+        for pod in pods
+        if (order := actions.order(pod, Placement(pod.key, pod.uid, None, (), Pin.NONE))) is not None
+    ]
+    outcomes = actions.release_many(script.client(), lane, orders, Levels(()))
+    assert [isinstance(each, actions.Refused) for each in outcomes] == [True] * 4
+    assert actions.due(lane, orders) == []
+
+
+@pytest.mark.parametrize("at_end", [False, True], ids=["after the gate timeout", "before the process ends"])
+def test_an_executor_is_released_although_a_pass_was_refused_and_rests(script: ApiServer, *, at_end: bool) -> None:
+    lane = AtOnce()
+    refused_to_a_pass(script, lane)
+    del script.refusals["PATCH "]
+    timeout = gates(script, now=CREATED_AT + 12.0, lane=lane)
+    assert (timeout.release_all(replace=False) if at_end else timeout.run()).placed == 4
+
+
+@pytest.mark.parametrize("at_end", [False, True], ids=["after the gate timeout", "before the process ends"])
+def test_an_executor_that_a_pass_could_not_release_as_it_is_is_replaced(script: ApiServer, *, at_end: bool) -> None:
+    lane = AtOnce()
+    refused_to_a_pass(script, lane)
+    timeout = gates(
+        script,
+        now=CREATED_AT + 12.0,
+        lane=lane,
+        places=lambda _: {},
+        rest=lambda found: dict.fromkeys(found, CREATED_AT),
+    )
+    assert (timeout.release_all(replace=True) if at_end else timeout.run()).failed == 4
+    assert len({asked.path for asked in script.writes if asked.method == "DELETE"}) == 4
+
+
+def test_before_a_process_ends_those_without_a_place_do_not_wait_for_the_slowest_that_has_one(
+    script: ApiServer,
+) -> None:
+    """Each webhook may take half a minute, and the process is ended after that."""
+    script.put("pods", executor(7, application="lone", namespace="lone", gates=[GATE]))
+    bare, kept_waiting = threading.Event(), list[str]()
+
+    def answers(asked: Asked) -> Answer | Watch:
+        if asked.method == "PATCH" and "/lone/" in asked.path:
+            bare.set()
+        elif asked.method == "PATCH" and not bare.wait(20.0):
+            kept_waiting.append(asked.path)
+        return script.respond(asked)
+
+    script.by = answers
+    found = gates(script, now=CREATED_AT + 1.0, lane=patient()).release_all(replace=False)
+    assert (found.placed, found.bare) == (4, 1)
+    assert kept_waiting == []
+
+
+def test_before_a_process_ends_late_deletions_are_waited_for(
+    script: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    script.refusals["PATCH "] = Answer(400, {"message": REFUSED})
+    lane = impatient()
+
+    def answers(asked: Asked) -> Answer | Watch:
+        if asked.method == "DELETE":
+            # A webhook takes so long, several times what makes a request late.
+            threading.Event().wait(0.3)
+        return script.respond(asked)
+
+    script.by = answers
+    timeout = gates(
+        script,
+        now=CREATED_AT + 2.0,
+        lane=lane,
+        places=lambda _: {},
+        rest=lambda found: dict.fromkeys(found, CREATED_AT),
+    )
+    timeout.release_all(replace=True)
+    assert caplog.text.count("Deleted") == 4
 
 
 def test_a_process_that_fails_releases_everything_that_is_gated(script: ApiServer) -> None:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ballast.controller.gateclock import GateClock, StaleGates
-from ballast.kube.actions import Released
+from ballast.kube.actions import Deleted, Released
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Reason
+from ballast.tenancy.lane import LATE_SECONDS
 from tests.apiserver import Answer, ApiServer, Asked, scripted
 from tests.unit.kube.builders import CREATED, CREATED_AT, GATE, driver, executor
 
@@ -158,6 +160,24 @@ def test_of_executors_whose_release_is_refused_only_those_that_opted_in_are_dele
         )
         gates.release_all(replace=True)
     assert len([asked for asked in script.writes if asked.method == "DELETE"]) == deletions
+
+
+def test_a_deletion_that_takes_long_is_waited_for(tmp_path: Path) -> None:
+    """`ballast release --all` ends with it, and would tell of an executor that is still gated."""
+    pod = executor(gates=[GATE], labels={"ballast.dev/topology": "clicks"})
+
+    def answer(asked: Asked) -> Answer:
+        if asked.method == "PATCH":
+            return Answer(400, {"message": 'admission webhook "no.example" denied the request: no'})
+        if asked.method == "DELETE":
+            threading.Event().wait(LATE_SECONDS + 0.5)
+        return Answer(body=pod) if asked.path.split("?")[0].endswith(pod["metadata"]["name"]) else listed(pod)
+
+    with scripted() as script:
+        script.by = answer
+        rest = lambda found: dict.fromkeys(found, CREATED_AT)  # noqa: E731
+        gates = StaleGates(script.client(tmp_path), clock=lambda: CREATED_AT, rest=rest)
+        assert gates.release_all(replace=True) == {"analytics/spark-1-exec-1": Deleted()}
 
 
 def test_who_is_on_its_way_out_is_not_touched(tmp_path: Path) -> None:

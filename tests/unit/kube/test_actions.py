@@ -20,6 +20,7 @@ from ballast.kube.actions import (
     Released,
     ReleasePatch,
     Scheduled,
+    UnderWay,
     Vanished,
     delete_unscheduled,
     evict,
@@ -147,6 +148,31 @@ def test_before_a_process_ends_pods_of_a_slow_namespace_are_released_after_all_o
         found = release_many(script.client(tmp_path), lane, orders, DEFAULT_LEVELS, patiently=True)
     assert kept_waiting == []
     assert found == [Released(Pin.ZONE)] * 80
+
+
+def test_a_pass_waits_for_two_seconds_although_each_of_very_many_requests_is_quick(tmp_path: Path) -> None:
+    """What is left goes on, and is not sent again by the next pass."""
+    orders, passed_seconds, returned, kept_waiting = orders_of(*["team"] * 12), [0.0], Event(), list[str]()
+
+    def answer(asked: Asked) -> Answer:
+        if passed_seconds[0] >= 2.0 and not returned.wait(20.0):
+            kept_waiting.append(asked.path)
+            returned.set()
+        passed_seconds[0] += 0.4
+        return OK
+
+    with scripted() as script:
+        script.by = answer
+        lane = Lane(LaneLimits(workers=1), monotonic=lambda: passed_seconds[0])
+        client = script.client(tmp_path)
+        first = release_many(client, lane, orders, DEFAULT_LEVELS)
+        assert kept_waiting == []
+        assert first[:4] == [Released(Pin.ZONE)] * 4
+        assert first[5:] == [UnderWay()] * 7
+        returned.set()
+        left = release_many(client, lane, orders[5:], DEFAULT_LEVELS, patiently=True)
+    assert left == [Released(Pin.ZONE)] * 7
+    assert len(script.writes) == 12
 
 
 def test_the_second_patch_is_guarded_by_the_version_that_was_read_again(tmp_path: Path) -> None:
