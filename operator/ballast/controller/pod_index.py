@@ -7,21 +7,22 @@ that it asks for.
 
 from __future__ import annotations
 
+import hashlib
 import marshal
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.controller.failures import Failure, failure
-from ballast.controller.quota import takes
+from ballast.controller.quota import of_template, takes
 from ballast.kube import names
 from ballast.kube.anti_affinity import AntiAffinityTerm
 from ballast.kube.pods import Pod
 from ballast.kube.requested import Requested
 from ballast.kube.shared_values import SharedValues
 from ballast.model import Constraints, Resources
-from ballast.tenancy.door import KEPT_BYTES, Kept, Tally
+from ballast.tenancy.door import KEPT_BYTES, ByValue, Kept, Tally
 
 _LABEL_BYTES = 4 << 10
 """Of one pod's labels: several times what Spark and its operators write."""
@@ -133,21 +134,20 @@ class PodIndex:
         return replace(pod, labels=self._labels.of(key, lambda: pod.labels))
 
     def _within_demands(self, pod: Pod) -> Pod:
-        constraints, held = pod.constraints, pod.held
-        if not self._kept.fits(pod.namespace, id(constraints), constraints.size):
+        held, demanded = pod.held, of_template(pod)
+        if not self._kept.fits(pod.namespace, ByValue(demanded), demanded.size):
             pod = replace(pod, constraints=_UNREAD)
         if held is None or held.node_affinity is None:
             return pod
         affinity: Any = held.node_affinity
-        key = marshal.dumps(affinity, 2)
-        shared = self._affinities.of(key, lambda: affinity)
-        if self._kept.fits(pod.namespace, id(shared), len(key)):
-            return replace(pod, held=replace(held, node_affinity=shared))
+        written = marshal.dumps(affinity, 2)
+        if self._kept.fits(pod.namespace, _digest(written), len(written)):
+            return replace(pod, held=replace(held, node_affinity=self._affinities.of(written, lambda: affinity)))
         return replace(pod, held=replace(held, node_affinity=None, unread=True))
 
     def _learn(self, pod: Pod) -> None:
-        for value in _demands(pod):
-            self._kept.add(pod.namespace, id(value), _size(value))
+        for key, size in _demands(pod):
+            self._kept.add(pod.namespace, key, size)
         self._tally.add(pod.namespace, takes(pod))
         if pod.executor is not None and pod.executor.owner_uid:
             self._own(pod.executor.owner_uid, pod.namespace)
@@ -162,8 +162,8 @@ class PodIndex:
                 self._keeping_away[pod.namespace, term][pod.node] += 1
 
     def _forget(self, pod: Pod) -> None:
-        for value in _demands(pod):
-            self._kept.remove(pod.namespace, id(value))
+        for key, _ in _demands(pod):
+            self._kept.remove(pod.namespace, key)
         self._tally.remove(pod.namespace, takes(pod))
         if pod.executor is not None and pod.executor.owner_uid:
             self._disown(pod.executor.owner_uid)
@@ -223,15 +223,18 @@ class PodIndex:
         self._by_priority[node] = {priority: found.on(node) for priority, found in by_priority.items()}
 
 
-def _demands(pod: Pod) -> Iterator[Constraints | Mapping[str, Any]]:
-    """What it demands of nodes; pods of one template share it."""
-    yield pod.constraints
+def _demands(pod: Pod) -> Iterator[tuple[Hashable, int]]:
+    """What is kept of what it demands of nodes, and its size: equal for pods of one template."""
+    demanded = of_template(pod)
+    yield ByValue(demanded), demanded.size
     if pod.held is not None and pod.held.node_affinity is not None:
-        yield pod.held.node_affinity
+        affinity: Any = pod.held.node_affinity
+        written = marshal.dumps(affinity, 2)
+        yield _digest(written), len(written)
 
 
-def _size(demand: Any) -> int:
-    return demand.size if isinstance(demand, Constraints) else len(marshal.dumps(demand, 2))
+def _digest(written: bytes) -> bytes:
+    return hashlib.blake2b(written, digest_size=16).digest()
 
 
 def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:

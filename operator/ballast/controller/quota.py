@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ballast.api import SparkTopology
-from ballast.kube import kinds
+from ballast.kube import kinds, names
 from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
 from ballast.kube.pods import Pod
-from ballast.model import Constraints, MovePhase
+from ballast.model import Constraints, MovePhase, Requirement
 from ballast.moves.record import BY_HAND
 from ballast.tenancy import door
-from ballast.tenancy.door import Guest, Limit, Takes, Tally, turned_away
+from ballast.tenancy.door import ByValue, Guest, Limit, Takes, Tally, turned_away
 
 if TYPE_CHECKING:
     from ballast.controller.cluster_objects import Read
@@ -65,7 +65,35 @@ def takes(pod: Pod) -> Takes:
         return _OTHER
     if pod.ended:
         return _ENDED
-    return _DRIVER if pod.executor is None else Takes(_EXECUTOR, (id(pod.constraints), pod.requests))
+    return _DRIVER if pod.executor is None else Takes(_EXECUTOR, ByValue((of_template(pod), pod.requests)))
+
+
+def of_template(pod: Pod) -> Constraints:
+    """What its template demands of nodes: without what Ballast required at its release, which differs by place.
+
+    No policy's levels are known here, as they are to `placement.tie`. So what a template itself demands in between, of
+    one label one value, is left out too: executors count as fewer templates than they have, and only once released.
+    """
+    if pod.executor is None or pod.executor.pinned_at is None:
+        return pod.constraints
+    terms = map(_without_tie, pod.constraints.affinity_terms)
+    return replace(pod.constraints, affinity_terms=tuple(term for term in terms if term))
+
+
+def _without_tie(term: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
+    """Without the node's name or its host label, which stand alone, or the last run of places, far to near."""
+    expressions = [each for each in term if not each.on_field]
+    fields = [each for each in term if each.on_field]
+    if fields and _names_one(fields[-1]):
+        return (*expressions, *fields[:-1])
+    while expressions and _names_one(expressions[-1]):
+        if expressions.pop().key == names.HOST:
+            break
+    return (*expressions, *fields)
+
+
+def _names_one(requirement: Requirement) -> bool:
+    return requirement.operator == "In" and len(requirement.values) == 1
 
 
 def pods_within(pods: Sequence[Pod], crowded: Collection[str] | None = None) -> Within[Pod]:

@@ -120,9 +120,9 @@ class Pod:
         return self.nomination.node
 
     def is_preempted_by(self, priority: int) -> bool:
-        """Whether kube-scheduler may preempt it for a pod of this priority. Spark's own pods are spared."""
+        """Whether kube-scheduler may preempt it for a pod of this priority. Spark's own are spared, known or not."""
         bound = self.node is not None and not (self.leaving or self.ended)
-        return bound and self.priority < priority and not (self.executor or self.is_driver)
+        return bound and self.priority < priority and not (self.executor or self.is_driver or self.beyond)
 
     @property
     def keeps_away_by(self) -> tuple[AntiAffinityTerm, ...]:

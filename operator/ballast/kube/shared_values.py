@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ballast.kube.document import LONGEST_KEPT_BYTES
+
 T = TypeVar("T")
-LONGEST_KEY_BYTES = 8 << 10
-"""Of real pod templates a tenth of it is usual. What is read is several times as long."""
+LONGEST_KEY_BYTES = LONGEST_KEPT_BYTES
+"""Of real pod templates a twentieth of it is usual. What is read is several times as long."""
 MOST_BYTES = 4 << 20
 """Of all keys together; then all are forgotten. Pods that come and go must not fill the memory."""
 
 
 class SharedValues(Generic[T]):
-    """By the bytes that they were read from. Not safe for threads."""
+    """By the bytes that they were read from. Not safe for threads.
+
+    Sharing saves memory, no more: equal values need not be one, since all may have been forgotten between them.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, T] = {}

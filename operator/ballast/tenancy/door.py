@@ -62,6 +62,23 @@ class Usage:
         return [namespace for namespace, used in self._used.items() if used > self._limit.each]
 
 
+class ByValue:
+    """A key that is hashed once: each object is looked up several times, and its template may be long."""
+
+    __slots__ = ("_hash", "_value")
+
+    def __init__(self, value: Hashable) -> None:
+        # In a tuple, what is the same object is not compared part by part.
+        self._value = (value,)
+        self._hash = hash(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByValue) and self._hash == other._hash and self._value == other._value
+
+
 class Takes(NamedTuple):
     """What one object takes. Objects of equal shape take one of SHAPES together."""
 

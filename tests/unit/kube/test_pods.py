@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,6 +51,14 @@ def test_phases(changes: dict[str, Any], phase: Phase) -> None:
 def test_a_driver_is_never_an_executor() -> None:
     assert read(driver()).executor is None
     assert read(driver()).is_driver
+
+
+def test_pods_of_a_lower_priority_are_preempted_but_for_sparks_own_known_or_beyond_a_limit() -> None:
+    other = read(pod("web", node="node-1"))
+    assert other.is_preempted_by(1)
+    assert not other.is_preempted_by(0)
+    assert not any(read(each).is_preempted_by(1) for each in (executor(node="node-1"), driver()))
+    assert not replace(other, beyond="more than 64 shapes").is_preempted_by(1)
 
 
 @pytest.mark.parametrize(("policy", "ours"), [("Never", True), ("PreemptLowerPriority", False)])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ballast.kube.document import LONGEST_KEPT_BYTES
 from ballast.kube.shared_values import LONGEST_KEY_BYTES, MOST_BYTES, SharedValues
 
 
@@ -9,6 +10,11 @@ def test_an_equal_key_gives_the_same_value() -> None:
     shared: SharedValues[list[int]] = SharedValues()
     assert shared.of(b"a", lambda: [1]) is shared.of(b"a", lambda: [2])
     assert shared.of(b"b", lambda: [2]) == [2]
+
+
+def test_the_longest_key_that_is_read_of_a_pod_is_shared() -> None:
+    shared: SharedValues[list[int]] = SharedValues()
+    assert shared.of(b"a" * LONGEST_KEPT_BYTES, lambda: [1]) is shared.of(b"a" * LONGEST_KEPT_BYTES, lambda: [1])
 
 
 def test_what_is_longer_than_templates_are_is_not_kept() -> None:

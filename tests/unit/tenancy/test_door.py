@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.tenancy.door import KEPT_BYTES, SHAPES, Guest, Kept, Limit, Takes, Tally, Usage, turned_away
+from ballast.tenancy.door import KEPT_BYTES, SHAPES, ByValue, Guest, Kept, Limit, Takes, Tally, Usage, turned_away
 
 FEW = Limit("things", 3, 12)
 ONE = Takes(((FEW, 1),))
@@ -32,6 +33,23 @@ def test_objects_of_one_shape_take_one_shape_together() -> None:
     others = [Guest(f"other-{n}", "a", (1000.0 + n, str(n)), Takes(shape=("other", n))) for n in range(SHAPES.each)]
     assert turned_away([*same, *others]) == [(f"other-{SHAPES.each - 1}", SHAPES)]
     assert not turned_away([*same, *others[:-1], *guests("b", 1, takes=Takes(shape="one more"))])
+
+
+def test_a_key_by_value_is_hashed_once_and_equal_to_those_of_equal_values() -> None:
+    hashed: list[None] = []
+
+    @dataclass(frozen=True)
+    class Long:
+        text: str
+
+        def __hash__(self) -> int:
+            hashed.append(None)
+            return hash(self.text)
+
+    key = ByValue(Long("a"))
+    assert {key: 1}[key] == {key: 1}[ByValue(Long("a"))] == 1
+    assert len(hashed) == 2
+    assert key not in {ByValue(Long("b")): 1, Long("a"): 1}
 
 
 def test_beyond_what_all_may_have_each_namespace_still_gets_half_of_its_equal_part() -> None:
