@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ballast.controller import logs
 from ballast.controller.cluster_objects import OpenMove
@@ -92,12 +92,16 @@ class _Answers:
                 answers.pop(key, None)
 
 
-class _Write(NamedTuple):
-    """Of a move's state that is not answered."""
+class _Late(NamedTuple):
+    """What was asked for about a move, and is no longer waited for. Its answer counts all the same."""
 
-    job: Job[JSON | KubeError]
-    move: OpenMove
-    """As it counts meanwhile: budgets are not to be exceeded because an API server is slow."""
+    job: Job[Any]
+    each: OpenMove
+    """As it was before."""
+    presumed: OpenMove | None
+    """If its state is being written: as it counts meanwhile. Budgets are not to be exceeded because an API server is
+    slow.
+    """
 
 
 class Movers:
@@ -125,18 +129,26 @@ class Movers:
         self._answers = _Answers()
         self._patience_seconds = self._patience_left = patience_seconds
         self._release_due: Callable[[], bool] = lambda: False
-        self._unanswered: dict[str, _Write] = {}
-        """By uid."""
+        self._late: dict[str, _Late] = {}
+        """By uid. Nothing is decided about these moves before their answers are concluded."""
+        self._presumed: dict[str, OpenMove] = {}
+        """Moves, by uid, whose state was not known to be written when this reconcile began, as they count in it.
+
+        They are carried on only from what the next look reads: the write may have failed, and nothing that a state
+        intends may happen before that state is on record.
+        """
         self._unwritable: dict[str, OpenMove] = {}
         """Moves whose status can't be written, by uid, as they count."""
 
     def as_they_count(self, moves: Sequence[OpenMove]) -> list[OpenMove]:
-        """Those in their new state whose write is not answered, and those as ended whose status can't be written.
+        """Those in their new state whose write was not known to be answered, and those as ended whose status can't be
+        written.
 
         A user may make a move as long as etcd takes once it has begun, and it would stay open for good.
         """
-        self._forget_answered()
-        moves = [self._unanswered[each.uid].move if each.uid in self._unanswered else each for each in moves]
+        self._presumed = {uid: late.presumed for uid, late in self._late.items() if late.presumed is not None}
+        self._conclude_late()
+        moves = [self._presumed.get(each.uid, each) for each in moves]
         known = {_version(each): each for each in self._unwritable.values()}
         found = [known.get(_version(each), each) for each in moves]
         self._unwritable = {uid: each for each in found if (uid := each.uid) in self._unwritable}
@@ -155,24 +167,42 @@ class Movers:
 
         Returns all of them in their new state, and when to look again although nothing happens.
         """
-        self._forget_answered()
         known = {each.key: each for each in moves}
         wake = [
             self._guarded(each, lambda move: self._advance(move, context, known)) for each in sorted(moves, key=_rank)
         ]
         return list(known.values()), earliest(wake)
 
-    def _forget_answered(self) -> None:
-        self._unanswered = {uid: write for uid, write in self._unanswered.items() if not write.job.over}
+    def _conclude_late(self) -> None:
+        """Heed the answers that came since they were no longer waited for."""
+        over = {uid: late for uid, late in self._late.items() if late.job.over}
+        for uid, late in over.items():
+            del self._late[uid]
+            try:
+                answer = late.job.answer()
+            except Exception as error:  # noqa: BLE001 -- it is told, and is about this move alone
+                _note_left(late.each, error)
+                self._lane.back_off(_key(late.each), _PAUSE_SECONDS)
+            else:
+                if isinstance(answer, TooLarge):
+                    self._give_up(late.each, answer)
 
-    def _asked(self, each: OpenMove, work: Callable[[], T], *, rank: Rank = Rank.MOVE) -> Job[T]:
-        """Have it done by the lane; waits for the answer as long as the reconcile has patience."""
+    def _asked(
+        self, each: OpenMove, work: Callable[[], T], *, rank: Rank = Rank.MOVE, presumed: OpenMove | None = None
+    ) -> T | None:
+        """Have it done by the lane, and wait for the answer as long as the reconcile has patience.
+
+        None: it is late, or the lane has dropped it.
+        """
         job = self._lane.submit(each.namespace, _key(each), rank, work)
         if self._patience_left > 0 and not self._release_due():
             began = self._monotonic()
             self._lane.wait([job], seconds=self._patience_left)
             self._patience_left -= self._monotonic() - began
-        return job
+        if job.over:
+            return job.answer()
+        self._late[each.uid] = _Late(job, each, presumed)
+        return None
 
     def _guarded(self, each: OpenMove, work: Callable[[OpenMove], float | None]) -> float | None:
         """An error about one move must not block the other moves, or the executors that are gated.
@@ -184,16 +214,28 @@ class Movers:
         except Exception as error:
             if isinstance(error, KubeError) and error.of_server:
                 raise
-            known = isinstance(error, KubeError)
-            _LOG.warning("move %s was left as it is: %s", each.key, error, exc_info=not known)
+            _note_left(each, error)
         return self._clock() + _PAUSE_SECONDS
+
+    def _give_up(self, each: OpenMove, error: TooLarge) -> OpenMove:
+        """The move as it counts from now on."""
+        _LOG.warning("move %s counts as ended: %s", each.key, error)
+        ended = self._unwritable[each.uid] = given_up(each, self._clock())
+        return ended
+
+    def _again_in(self, each: OpenMove) -> float | None:
+        """Seconds until it is worth looking at a move about which nothing may be decided now."""
+        if self._lane.rests(_key(each)):
+            return _PAUSE_SECONDS
+        unsure = each.uid in self._presumed or each.uid in self._late or self._lane.holds(_key(each), each.namespace)
+        return _LOOK_SECONDS if unsure else None
 
     def _advance(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
         if each.state.phase.ended:
             self._expire(each, context.policy.moves)
             return None
-        if self._lane.holds(_key(each), each.namespace):
-            return self._clock() + _LOOK_SECONDS
+        if (again_in := self._again_in(each)) is not None:
+            return self._clock() + again_in
         return self._carry(each, context, known)
 
     def turn_away(self, moves: Iterable[OpenMove]) -> None:
@@ -204,7 +246,7 @@ class Movers:
     def _turn_away(self, each: OpenMove) -> None:
         if each.state.phase.ended:
             self._expire(each, _NO_POLICY)
-        elif self._lane.holds(_key(each), each.namespace):
+        elif self._again_in(each) is not None:
             return
         elif (step := turned_away(each.state, self._clock())) is not None:
             self._write(each, step, "")
@@ -244,7 +286,7 @@ class Movers:
             written = self._write(each, step, context.name)
             if written is not None:
                 each = known[each.key] = written
-            if written is None or each.uid in self._unanswered:
+            if written is None or each.uid in self._late:
                 return self._clock() + _LOOK_SECONDS
             if each.state.phase.ended:
                 return None
@@ -253,18 +295,16 @@ class Movers:
         return self._clock()
 
     def _write(self, each: OpenMove, step: Step, policy: str) -> OpenMove | None:
-        """The move as written, or as it is being written; None when another client wrote the object meanwhile."""
-        job = self._asked(each, partial(self._written, each, step, policy))
-        written = job.answer()
-        if written is None:
-            counts = each if step.move.phase.ended else OpenMove(each.raw, step.move)
-            self._unanswered[each.uid] = _Write(job, counts)
-            return counts
+        """The move as written, or as it is being written; None when it is to be read again first: another client wrote
+        the object meanwhile, or the lane has dropped the write.
+        """
+        presumed = each if step.move.phase.ended else OpenMove(each.raw, step.move)
+        written = self._asked(each, partial(self._written, each, step, policy), presumed=presumed)
+        if each.uid in self._late:
+            return presumed
         if isinstance(written, TooLarge):
-            _LOG.warning("move %s counts as ended: %s", each.key, written)
-            ended = self._unwritable[each.uid] = given_up(each, self._clock())
-            return ended
-        return None if isinstance(written, KubeError) else OpenMove(written, step.move)
+            return self._give_up(each, written)
+        return None if written is None or isinstance(written, KubeError) else OpenMove(written, step.move)
 
     def _written(self, each: OpenMove, step: Step, policy: str) -> JSON | KubeError:
         """The object with its new state, whose Events follow; or why it could not be written."""
@@ -316,7 +356,9 @@ class Movers:
 
         at, pods = self._answers.pods.pop(each.uid, _NOT_READ)
         if pods is None or self._clock() - at > _FRESH_SECONDS:
-            self._asked(each, read).answer()
+            self._asked(each, read)
+            if each.uid in self._late:
+                return None
             _, pods = self._answers.pods.pop(each.uid, _NOT_READ)
         return None if pods is None else context.with_pods(orders.namespace, application, pods)
 
@@ -328,7 +370,7 @@ class Movers:
         if (effect := step.effect) is None:
             return step.wake_at
         rank = Rank.RELEASE if isinstance(effect, PinReplacement | ReleaseUnpinned) else Rank.MOVE
-        self._asked(each, lambda: self._do(effect, each, context), rank=rank).answer()
+        self._asked(each, lambda: self._do(effect, each, context), rank=rank)
         return self._clock() + _LOOK_SECONDS
 
     def _do(self, effect: Effect, each: OpenMove, context: Context) -> None:
@@ -408,6 +450,11 @@ class Movers:
 def _key(each: OpenMove) -> str:
     """Of the lane's jobs about the move: one after the other."""
     return f"move {each.uid}"
+
+
+def _note_left(each: OpenMove, error: Exception) -> None:
+    known = isinstance(error, KubeError)
+    _LOG.warning("move %s was left as it is: %s", each.key, error, exc_info=not known)
 
 
 def _rank(each: OpenMove) -> tuple[bool, float, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event
 from typing import Any
 
@@ -12,12 +12,14 @@ from ballast.controller.cluster_objects import OpenMove, read_moves
 from ballast.controller.deleted_moves import DeletedMoves
 from ballast.controller.move_facts import facts
 from ballast.kube.document import text
+from ballast.kube.errors import Denied
 from ballast.kube.pods import Pod
 from ballast.kube.volumes import Volumes
 from ballast.model import MovePhase
 from ballast.moves import Facts
 from ballast.moves.arriving import UNSCHEDULABLE_SECONDS
-from tests.apiserver import Answer
+from ballast.tenancy.lane import Lane, Limits
+from tests.apiserver import Answer, Asked, Watch
 from tests.lanes import impatient
 from tests.testbed.waiting import wait_until
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
@@ -254,6 +256,150 @@ def test_a_status_that_takes_long_is_not_waited_for_and_nothing_is_decided_befor
     assert pool.moves["m1"].get("status") is None
     let.set()
     wait_until(lambda: pool.run() and pool.phase("m1")[0] == "Leaving", what="it goes on")
+
+
+CONFLICT = Answer(409, {"reason": "Conflict", "message": "the object has been modified"})
+IN_TROUBLE = Answer(503, {"reason": "ServiceUnavailable", "message": "etcd has no leader"})
+DENIED = Answer(403, {"reason": "Forbidden", "message": "admission webhook names.example denied the request: no"})
+
+
+def kept_back(pool: Stage, kept: Callable[[Asked], bool], *, refused: Answer | None = None) -> Event:
+    """No patience for such requests, which are refused, or carried out, once the event is set."""
+    let, by = Event(), pool.server.by
+
+    def late(asked: Asked) -> Answer | Watch:
+        if not kept(asked):
+            return by(asked)
+        assert let.wait(30), "this answer was waited for"
+        return refused or by(asked)
+
+    pool.server.by = late
+    pool.restart(lane=impatient())
+    return let
+
+
+def entering(phase: str) -> Callable[[Asked], bool]:
+    return lambda asked: asked.route.endswith("m1/status") and asked.body["status"].get("phase") == phase
+
+
+def asked_for(pool: Stage, phase: str) -> bool:
+    return any(entering(phase)(each) for each in pool.server.writes)
+
+
+def counting(pool: Stage, phase: MovePhase) -> OpenMove:
+    """The move once it counts so, before it is looked at again."""
+
+    def so() -> OpenMove | None:
+        pool.run()
+        (found,) = pool.movers.as_they_count(pool.opened())
+        return found if found.state.phase is phase else None
+
+    return wait_until(so, what=f"it counts as {phase}")
+
+
+def answered(pool: Stage) -> None:
+    wait_until(lambda: not pool.lane.holds("move uid-m1", "analytics"), what="the answer comes")
+
+
+def look(pool: Stage, found: OpenMove) -> float | None:
+    """One walk over the move as it counted; when to look again. Whatever it asked for is answered."""
+    again_at = pool.movers.run(pool.context([found]), [found])[1]
+    answered(pool)
+    return again_at
+
+
+@pytest.mark.parametrize("refused", [CONFLICT, IN_TROUBLE, DENIED], ids=["conflict", "in trouble", "denied"])
+def test_no_executor_is_evicted_for_an_intent_whose_write_fails_while_a_pass_plans(
+    pool: Stage, refused: Answer
+) -> None:
+    let = kept_back(pool, entering("Leaving"), refused=refused)
+    found = counting(pool, MovePhase.LEAVING)
+    let.set()
+    answered(pool)
+    assert look(pool, found) == NOW + 1.0
+    assert EVICT not in pool.done()
+    assert pool.phase("m1")[0] == "Approved"
+
+
+def test_no_executor_is_evicted_for_an_intent_that_is_dropped_because_another_leads(pool: Stage) -> None:
+    pool.restart(lane=Lane(Limits(workers=0)))
+    pool.order({**move(1), "status": {"phase": "Approved", "timings": {"approved": text(NOW)}}})
+    found = counting(pool, MovePhase.LEAVING)
+    pool.lane.forget()
+    assert look(pool, found) == NOW + 1.0
+    assert EVICT not in pool.done()
+    (read,) = pool.movers.as_they_count(pool.opened())
+    assert read.state.phase is MovePhase.LEAVING, "the last look may be older than what came of it"
+    (read,) = pool.movers.as_they_count(pool.opened())
+    assert read.state.phase is MovePhase.APPROVED
+
+
+def test_a_move_is_carried_on_from_a_look_after_its_late_write(pool: Stage) -> None:
+    let = kept_back(pool, entering("Leaving"))
+    found = counting(pool, MovePhase.LEAVING)
+    let.set()
+    answered(pool)
+    assert look(pool, found) == NOW + 1.0
+    older = pool.movers.as_they_count([found])
+    assert look(pool, older[0]) == NOW + 1.0, "this look may have been before the answer"
+    assert EVICT not in pool.done()
+    pool.run()
+    answered(pool)
+    assert pool.done()[-1] == EVICT
+
+
+def test_no_executor_is_evicted_by_an_older_look_once_its_move_was_refused_late(pool: Stage) -> None:
+    pool.server.refusals["/eviction"] = Answer(201)
+    pool.run()
+    (older,) = pool.opened()
+    assert older.state.phase is MovePhase.LEAVING
+    pool.spec = {"maxStateSize": "512"}
+    let = kept_back(pool, entering("Refused"))
+    wait_until(lambda: pool.run() and asked_for(pool, "Refused"), what="its refusal is being written")
+    let.set()
+    answered(pool)
+    pool.spec = {}
+    evictions = pool.done().count(EVICT)
+    assert look(pool, older) == NOW + 1.0
+    (counted,) = pool.movers.as_they_count([older])
+    assert counted.state.withdrawn
+    assert look(pool, counted) == NOW + 1.0
+    assert pool.phase("m1") == ("Refused", "LargeState")
+    assert pool.done().count(EVICT) == evictions
+
+
+def test_a_late_refusal_of_a_write_is_told_and_followed_by_a_pause(
+    pool: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    let = kept_back(pool, entering("Leaving"), refused=DENIED)
+    counting(pool, MovePhase.LEAVING)
+    let.set()
+    answered(pool)
+    pool.run()
+    assert "move analytics/m1 was left as it is: patch executormoves/status analytics/m1: admission" in caplog.text
+    asked = len(pool.done())
+    assert pool.run() == NOW + 30.0
+    assert pool.lane.rests("move uid-m1")
+    assert len(pool.done()) == asked
+
+
+def test_a_late_error_of_reading_pods_again_is_told_and_followed_by_a_pause(
+    pool: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    let, asked = Event(), list[str]()
+
+    def reread(_: str, application: str, __: str) -> list[Pod]:
+        asked.append(application)
+        assert let.wait(30), "this answer was waited for"
+        raise Denied("list pods", "no", status=403)
+
+    pool.restart(lane=impatient(), reread=reread)
+    assert pool.run() == NOW + 1.0
+    let.set()
+    answered(pool)
+    assert pool.run() == NOW + 30.0
+    assert "move analytics/m1 was left as it is: list pods: no" in caplog.text
+    assert asked == ["spark-1"], "it is not read again at once"
 
 
 def test_an_eviction_that_fails_for_another_reason_is_not_laid_to_a_budget(pool: Stage) -> None:
@@ -716,3 +862,16 @@ def test_a_move_whose_status_can_t_be_written_counts_as_ended(pool: Stage) -> No
     changed = pool.opened()
     assert pool.movers.as_they_count(changed) == changed
     assert pool.movers.as_they_count(found) == found
+
+
+def test_a_move_whose_status_can_t_be_written_counts_as_ended_although_that_answer_came_late(pool: Stage) -> None:
+    pool.run()
+    pool.gone(1)
+    let = kept_back(pool, entering("Arriving"), refused=TOO_LARGE)
+    found = counting(pool, MovePhase.ARRIVING)
+    let.set()
+    answered(pool)
+    look(pool, found)
+    for _ in range(2):
+        (counted,) = pool.movers.as_they_count(pool.opened())
+        assert counted.state.phase is MovePhase.FAILED
