@@ -219,7 +219,7 @@ def _from_metrics(metrics: ExecutorMetrics) -> Iterator[tuple[str, Value]]:
     if rate is not None:
         low, high = metrics.records_per_second_low, metrics.records_per_second_high
         yield "rate", measured(rate, "records/s", source, low=low, high=high)
-        if metrics.task_seconds_per_second is not None:
+        if metrics.task_seconds_per_second:
             yield "recordSeconds", measured(metrics.task_seconds_per_second / rate, "s", source)
         if metrics.input_bytes_per_second is not None:
             yield "recordBytes", measured(metrics.input_bytes_per_second / rate, "B", source)
@@ -255,7 +255,9 @@ def _from_log(log: EventLog, progress: Progress | None) -> Iterator[tuple[str, V
         # A task keeps spark.task.cpus cores: what is counted are seconds of a core.
         cpus = "" if log.task_cpus == 1 else f" × {log.task_cpus} (spark.task.cpus)"
         told = f"{source}: run time{cpus} ÷ records of {len(reading)} steps"
-        yield "recordSeconds", measured_ratio([each * log.task_cpus for each in seconds], records, "s", told)
+        # Spark counts whole milliseconds: run times that add up to none tell nothing.
+        if sum(seconds) > 0.0:
+            yield "recordSeconds", measured_ratio([each * log.task_cpus for each in seconds], records, "s", told)
         sized = [each for each in reading if each[2] > 0.0]
         if sized:
             told = f"{source}: bytes ÷ records of {len(sized)} steps"

@@ -184,6 +184,18 @@ def test_a_batch_job_is_predicted_from_its_event_log(tmp_path: Path) -> None:
     assert "Run time of the job" in told.out
 
 
+def test_reading_stages_without_run_time_tell_no_seconds_for_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "app-1"
+    without: dict[str, Any] = {"Executor Run Time": 0}
+    brief = [ended(number, **without) for number in range(4)]
+    found = [START, ENVIRONMENT, added("1"), *(completed(number) for number in range(4)), *brief, END]
+    path.write_text("\n".join(json.dumps(each) for each in found), encoding="utf-8")
+    told = run("size", "--event-log", str(path), "-o", "json")
+    assert told.code == 0
+    names = {each["name"] for each in json.loads(told.out)["variables"]}
+    assert ("recordBytes" in names, "recordSeconds" in names) == (True, False)
+
+
 def test_warnings_fail_only_on_request(tmp_path: Path) -> None:
     gc = tmp_path / "gc.log"
     gc.write_text(GC_LOG, encoding="utf-8")

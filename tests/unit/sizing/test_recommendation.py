@@ -149,6 +149,11 @@ def test_a_measured_rate_decides_on_the_executors() -> None:
     assert found.headline.startswith("Change the executors from 2 to 5 first, of 4 cores each")
 
 
+def test_tasks_that_took_no_time_in_the_window_tell_no_seconds_for_a_record() -> None:
+    metrics = ExecutorMetrics("spark-1", 2, 8, task_seconds_per_second=0.0, records_per_second=1000.0)
+    assert recommend(Facts(metrics=metrics)).table.amount("recordSeconds") is None
+
+
 def test_a_declared_value_that_measurements_exclude_is_told() -> None:
     sizing = Sizing.model_validate({"stages": [{"component": "work", "latency": "8ms"}]})
     found = recommend(
