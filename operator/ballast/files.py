@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -29,6 +30,8 @@ DEEPEST = 100
 """Lists and mappings in each other. Objects of Kubernetes nest some twenty levels."""
 UNREADABLE = (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
 """What the library raises: for a text that is no YAML, or a value that its tag does not fit, such as `!!bool x`."""
+
+_WRITTEN = re.compile(r"\S")
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -121,9 +124,8 @@ def documents_in(text: str, *, name: str, option: str, remedy: str) -> list[Any]
 def _json_documents(text: str) -> Iterator[Any]:
     """One behind the other, as several calls of kubectl write them into one file."""
     decoder, at = json.JSONDecoder(), 0
-    while rest := text[at:].lstrip():
-        at = len(text) - len(rest)
-        document, at = decoder.raw_decode(text, at)
+    while found := _WRITTEN.search(text, at):
+        document, at = decoder.raw_decode(text, found.start())
         yield document
 
 

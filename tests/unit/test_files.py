@@ -102,3 +102,16 @@ def test_an_integer_that_cannot_be_written_again_is_refused(number: str) -> None
     """Where a message named it, a command ended with a traceback."""
     with pytest.raises(InvalidField, match="not readable as YAML"):
         documents_in(f"version: {number}", name="file.yaml", option="--filename", remedy="name another")
+
+
+@pytest.mark.parametrize("between", ["\n", "", " \t\r\n\n"])
+def test_every_json_document_of_a_file_is_read(between: str) -> None:
+    text = between + between.join(f'{{"number": {number}}}' for number in range(1000)) + between
+    found = documents_in(text, name="pods.json", option="--filename", remedy="name another")
+    assert [each["number"] for each in found] == list(range(1000))
+
+
+def test_a_line_that_is_no_json_is_named() -> None:
+    text = '{"number": 1}\n\n  {"number" 2}\n'
+    with pytest.raises(InvalidField, match="not readable as JSON: see line 3, column 13"):
+        documents_in(text, name="pods.json", option="--filename", remedy="name another")
