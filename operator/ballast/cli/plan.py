@@ -40,7 +40,7 @@ from ballast.cli.source import (
 )
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.errors import BallastError
-from ballast.model import Hold, MovesMode, Objection, Phase, Placement, Plan, PlannedMove, Refusal
+from ballast.model import Hold, MovesMode, Objection, Phase, Placement, Plan, PlannedMove, Reason, Refusal
 from ballast.placement.aside import never_placed
 from ballast.planner.replan import ReplannedTopology
 from ballast.report.names import application_names
@@ -247,14 +247,26 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
             heading("Topologies, as they are -> placed again, all together"),
             _replanned_table(plan.replanned, names, wide=wide),
         ]
-    for (_, why), count in plan.aside.items():
-        parts.append(Text(f"Left out: {count} executors, because {why}", style="yellow", overflow="fold"))
+    parts += [Text(each, style="yellow", overflow="fold") for each in _aside(plan.aside)]
     if plan.left_out:
         parts.append(Text(f"... and {plan.left_out} more: name one to see it", style="dim"))
     if refusals := _refusals(decided, wide=wide):
         rows = [[r.subject, r.reason.value, _detail(r)] for r in refusals]
         parts += [heading("Not done, and why"), *_cut(["subject", "reason", "why"], rows, naming, wide=wide)]
     return parts
+
+
+def _aside(aside: Mapping[Objection, int]) -> Iterator[str]:
+    """A line for each reason, with one example: every gang has its own words."""
+    by_reason: dict[Reason, dict[str, int]] = {}
+    for (reason, why), count in aside.items():
+        by_reason.setdefault(reason, {})[why] = count
+    for reason, counts in by_reason.items():
+        example, others = next(iter(counts)), len(counts) - 1
+        because = (
+            f"because {example}" if not others else f"for {len(counts)} causes ({reason.value}), such as: {example}"
+        )
+        yield f"Left out: {sum(counts.values())} executors, {because}"
 
 
 def _header(plan: Planned) -> Text:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+_OF_VOLCANO = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 ANNOTATIONS = (
-    "scheduling.k8s.io/group-name",
-    "scheduling.volcano.sh/group-name",
+    *_OF_VOLCANO,
     "yunikorn.apache.org/task-group-name",
     "yunikorn.apache.org/task-groups",
     "gang.scheduling.koordinator.sh/name",
@@ -17,7 +17,7 @@ LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "
 FIELDS = ("schedulingGroup", "workloadRef")
 """Of Kubernetes' own workloads: the first since 1.36, the second in 1.35."""
 _OF_VOLCANO_ITSELF = "podgroup-"
-"""Volcano writes a group of this name, which has one member, into each pod that names none. That is no gang."""
+"""Volcano writes a group whose name begins so, of one member, into each pod that names none. That is no gang."""
 _SHOWN = 63
 
 
@@ -29,7 +29,7 @@ def gang_of(labels: Mapping[str, str], annotations: Mapping[str, str], fields: C
     for kind, keys, values in (("annotation", ANNOTATIONS, annotations), ("label", LABELS, labels)):
         for key in keys:
             name = values.get(key)
-            if name and not name.startswith(_OF_VOLCANO_ITSELF):
+            if name and not (key in _OF_VOLCANO and name.startswith(_OF_VOLCANO_ITSELF)):
                 # A task group's definition is a JSON document.
                 return f"{kind} {key}" if name.startswith(("[", "{")) else f"{kind} {key}: {name[:_SHOWN]}"
     return next((f"field spec.{each}" for each in FIELDS if each in fields), "")

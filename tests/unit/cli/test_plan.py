@@ -200,6 +200,18 @@ def test_an_application_that_is_never_placed_is_left_out_and_named(
     assert [each["cause"] for each in document["unplaced"]] == [reason]
 
 
+def test_many_gangs_are_one_line_with_an_example_and_each_is_in_the_document() -> None:
+    situation = a_situation()
+    executors = situation.snapshot.executors
+    gangs = tuple(replace(each, gang=f"label group: clicks-{index:02}") for index, each in enumerate(executors))
+    left = planned(replace(situation, snapshot=replace(situation.snapshot, executors=gangs)))
+    text = " ".join(printed(left.situation).split())
+    assert text.count("Left out:") == 1
+    example = "it belongs to a gang (label group: clicks-00)"
+    assert f"Left out: {len(gangs)} executors, for {len(gangs)} causes (Gang), such as: {example}" in text
+    assert [each["executors"] for each in plan_document(left)["leftOut"]] == [1] * len(gangs)
+
+
 def test_a_drain_is_told_with_its_taint_and_needs_no_scores() -> None:
     situation = a_situation()
     leaves = Notice(CORDON, "it is cordoned", 300.0)

@@ -286,6 +286,12 @@ def test_it_says_how_many_its_application_is_going_to_have(text: str, expected: 
         ({"workloadRef": {"name": "clicks", "podGroup": "workers"}}, "field spec.workloadRef"),
         # Volcano gives each pod that names none a group of one member.
         ({"annotations": {"scheduling.k8s.io/group-name": "podgroup-4f5210d9-3cba-4a59-b61c-1b243f464708"}}, ""),
+        ({"annotations": {"scheduling.volcano.sh/group-name": "podgroup-4f5210d9"}}, ""),
+        # What others name so is their own.
+        (
+            {"labels": {"scheduling.x-k8s.io/pod-group": "podgroup-clicks"}},
+            "label scheduling.x-k8s.io/pod-group: podgroup-clicks",
+        ),
         ({"labels": {"kueue.x-k8s.io/pod-group-name": "clicks"}}, ""),
         ({}, ""),
     ],
