@@ -11,15 +11,18 @@ from ballast.errors import InvalidField
 
 SETTINGS = "spark.sql.streaming.realTimeMode."
 """Settings that begin so have no effect on other queries."""
-_TRIGGER = re.compile(r"\brealTime\s*=\s*[^=\s]|\bTrigger\.RealTime\b|\bRealTimeTrigger\b")
+_TRIGGER = re.compile(
+    r"\btrigger\s*\((?:[^()]|\([^()]*\))*?\brealTime\s*=\s*(?!(?:False|None)\b)[^=\s]"
+    r"|\bTrigger\.RealTime\b|\bRealTimeTrigger\b"
+)
 """In Python an argument of `trigger`, in Scala and Java `Trigger.RealTime(…)`."""
-_COMMENT = re.compile(r"^\s*(?:#|//|\*)")
+_COMMENT = re.compile(r"^\s*(?:#|//|\*).*$", re.MULTILINE)
 
 
 def asks_for_real_time(code: str) -> int | None:
     """The number of the first line that does."""
-    lines = enumerate(code.splitlines(), start=1)
-    return next((number for number, line in lines if _TRIGGER.search(line) and not _COMMENT.match(line)), None)
+    found = _TRIGGER.search(_COMMENT.sub("", code))
+    return None if found is None else found.string.count("\n", 0, found.end()) + 1
 
 
 def sets_real_time(text: str) -> bool:

@@ -145,9 +145,8 @@ def _component(each: Application, topology: str, seen: Seen) -> dict[str, Any]:
     found: dict[str, Any] = {"name": each.component_name}
     if each.topology != topology or each.component is None:
         found["selector"] = {"matchLabels": each.own_labels}
-    if (each.namespace, each.id) in seen.real_time:
-        found["workload"] = str(Workload.REAL_TIME)
-    elif _streams_records(each, seen):
+    # Settings alone tell no trigger, and a query that has it must not be called Streaming: it would be moved.
+    if _streams_records(each, seen) and (each.namespace, each.id) not in seen.real_time:
         found["workload"] = str(Workload.STREAMING)
     found["executors"] = each.executors
     exchange = seen.flow(each).exchange
@@ -205,7 +204,8 @@ def _notes(name: str, group: Sequence[Application], ends: Sequence[End], seen: S
 def _about_workload(each: Application, seen: Seen) -> Iterator[str]:
     own = each.component_name
     if (each.namespace, each.id) in seen.real_time:
-        yield f"{own}: its configuration has settings of Spark's real-time mode, so it is never moved."
+        words = "set RealTime if its queries have the real-time trigger, and what it is otherwise; only Streaming moves"
+        yield f"{own}: its configuration has settings of Spark's real-time mode: {words}."
     elif not _streams_records(each, seen):
         words = "set Streaming, RealTime, Batch or Interactive; only Streaming moves"
         yield f"{own}: nothing tells its workload: {words}."

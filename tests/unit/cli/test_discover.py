@@ -247,7 +247,7 @@ def test_executors_without_the_name_of_their_application_are_chosen_by_its_id() 
     assert "chosen by its id, which is another one in each run" in text
 
 
-def test_an_application_with_settings_of_real_time_mode_is_proposed_as_such(files: Path) -> None:
+def test_settings_of_real_time_mode_alone_tell_no_workload_and_are_noted(files: Path) -> None:
     listed = json.loads((files / "pods.json").read_text(encoding="utf-8"))["items"]
     (driver,) = [each for each in listed if each["metadata"]["name"] == "ingest-driver"]
     volume = {"name": "spark-conf-volume-driver", "configMap": {"name": "ingest-conf"}}
@@ -259,8 +259,8 @@ def test_an_application_with_settings_of_real_time_mode_is_proposed_as_such(file
         each["kind"] = "Pod"
     (files / "more.yaml").write_text(yaml.safe_dump({"kind": "List", "items": [*listed, conf]}), encoding="utf-8")
     topology, text = found("-f", str(files / "more.yaml"))
-    assert {each.name: each.workload for each in topology.spec.components} == {"ingest": "RealTime", "sessions": None}
-    assert "# ingest: its configuration has settings of Spark's real-time mode" in text
+    assert {each.name: each.workload for each in topology.spec.components} == {"ingest": None, "sessions": None}
+    assert "# ingest: its configuration has settings of Spark's real-time mode: set RealTime if" in text
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"items": [{}]}', "[" * 5000])

@@ -444,7 +444,14 @@ def test_real_time_is_known_by_the_code_of_the_application_and_not_by_its_commen
     [
         ('q.trigger(realTime="5 minutes")', 1),
         ('val t =\n  Trigger.RealTime("5 minutes")', 2),
+        ('q.trigger(\n    # by argument\n    realTime="5 minutes",\n)', 3),
+        ("q.trigger(processingTime=None, realTime=str(minutes()))", 1),
         ("// Trigger.RealTime is for later", None),
+        ("realTime = args.mode == 'rt'", None),
+        ("def f(realTime=False): pass", None),
+        ("q.trigger(realTime=False)", None),
+        ("q.trigger(realTime = None)", None),
+        ('q.trigger(availableNow=True)\nf(realTime="5 minutes")', None),
         ("if realTime == 5: pass", None),
     ],
 )
