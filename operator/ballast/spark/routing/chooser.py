@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import os
 import socket
 import threading
@@ -24,6 +25,8 @@ from ballast.spark.routing.executors import Counted, Senders
 REFRESH_SECONDS = 1.0
 COUNT_SECONDS = 30.0
 """Executors are counted so seldom, since each Python worker asks for itself."""
+SELDOM_SECONDS = 1800.0
+"""After failures they are counted ever more seldom, down to this."""
 UNKNOWN = Counted(())
 _LOG = logging.getLogger(__name__)
 
@@ -90,7 +93,7 @@ class Chooser:
         self._ids = _ids(reading)
         self._asked_at, self._reading, self._read_at = clock(), False, clock()
         self._senders: Senders = UNKNOWN
-        self._counted_at = clock()
+        self._count_at, self._pause_seconds, self._counting = math.inf, COUNT_SECONDS, False
         if not self._ids.size:
             raise self._no_target()
         self._sender = Sender(place, self._ids.tolist(), _places(reading), random=random or np.random.default_rng())
@@ -98,23 +101,26 @@ class Chooser:
         self._sender.measured(self._known, seconds=0.0)
 
     def choose(self, records: int, senders: Senders = UNKNOWN) -> npt.NDArray[np.int32]:
-        """The id of a target for each record. `senders` that differ from those before are read first.
+        """The id of a target for each record. `senders` count from the next call after they were read, or `at_once`.
 
         Raises RoutingError if there is no target.
         """
-        if senders != self._senders:
-            counted = senders.read()
-            with self._lock:
-                self._senders, self._counted_at = senders, self._clock()
-                self._sender.senders_are(counted)
-                self._sender.measured(self._known, seconds=0.0)
         with self._lock:
-            due = not self._reading and self._clock() - self._asked_at >= REFRESH_SECONDS
+            now = self._clock()
+            if senders != self._senders:
+                self._senders, self._pause_seconds = senders, COUNT_SECONDS
+                self._count_at = math.inf if senders.at_once else now
+                self._senders_are(senders.read() if senders.at_once else {})
+            due = not self._reading and now - self._asked_at >= REFRESH_SECONDS
             if due:
-                self._asked_at, self._reading = self._clock(), True
+                self._asked_at, self._reading = now, True
+            count = not self._counting and now >= self._count_at
+            self._counting = self._counting or count
             chosen = self._ids[self._sender.choose(records)] if self._ids.size else None
         if due:
             self._background.submit(self._refresh)
+        if count:
+            self._background.submit(self._count)
         if chosen is None:
             raise self._no_target()
         return chosen
@@ -127,7 +133,6 @@ class Chooser:
         else:
             with self._lock:
                 self._take(reading)
-            self._count()
         finally:
             with self._lock:
                 self._reading = False
@@ -144,13 +149,28 @@ class Chooser:
         self._sender.measured(self._known, seconds=seconds)
 
     def _count(self) -> None:
-        """Executors come and go."""
-        if self._clock() - self._counted_at < COUNT_SECONDS:
-            return
-        self._counted_at = self._clock()
-        if counted := self._senders.read():
+        """Executors come and go. Where they can't be told any more, those known last count."""
+        senders = self._senders
+        counted: Mapping[str, float] = {}
+        try:
+            counted = senders.read()
+        finally:
             with self._lock:
-                self._sender.senders_are(counted)
+                self._counting = False
+                if senders == self._senders:
+                    self._counted(counted)
+
+    def _counted(self, counted: Mapping[str, float]) -> None:
+        if counted:
+            self._pause_seconds = COUNT_SECONDS
+            self._senders_are(counted)
+        self._count_at = self._clock() + self._pause_seconds
+        if not counted:
+            self._pause_seconds = min(2.0 * self._pause_seconds, SELDOM_SECONDS)
+
+    def _senders_are(self, counted: Mapping[str, float]) -> None:
+        self._sender.senders_are(counted)
+        self._sender.measured(self._known, seconds=0.0)
 
     def _no_target(self) -> RoutingError:
         needs = "a partition needs a leader, an endpoint must be ready"
@@ -175,4 +195,5 @@ def _measured(reading: Reading, seconds: float) -> Measured | None:
 @functools.cache
 def chooser_of(source: Targets) -> Chooser:
     """The one of this process."""
-    return Chooser(source, sender(os.environ), background=ThreadPoolExecutor(1, thread_name_prefix="ballast-routing"))
+    # Targets and executors are read apart: neither waits where the other's server does not answer.
+    return Chooser(source, sender(os.environ), background=ThreadPoolExecutor(2, thread_name_prefix="ballast-routing"))

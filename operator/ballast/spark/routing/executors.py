@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import urllib3
 from pyspark.errors import PySparkException
@@ -18,13 +20,19 @@ from ballast.grouping.fair import NO_ZONE
 _TIMEOUT_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 _DRIVER = "driver"
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Of an object in memory: older releases of urllib3 name their connections so, each time by another."""
 
 
 class Senders(Protocol):
     """What tells how much the senders in each zone send, in any unit. Equal ones tell the same."""
 
+    @property
+    def at_once(self) -> bool:
+        """Whether reading waits for no server."""
+
     def read(self) -> Mapping[str, float]:
-        """By zone; empty if it is not known. May take as long as a server's answer."""
+        """By zone; empty if it is not known. May take as long as a server's answer, unless `at_once`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,8 @@ class Counted:
     """Counts that do not change."""
 
     by_zone: tuple[tuple[str, float], ...]
+
+    at_once: ClassVar[bool] = True
 
     def read(self) -> Mapping[str, float]:
         return dict(self.by_zone)
@@ -49,8 +59,10 @@ class Executors:
     application: str
     variable: str
 
+    at_once: ClassVar[bool] = False
+
     def read(self) -> Mapping[str, float]:
-        """Empty, with a warning, if it can't be told."""
+        """Empty if it can't be told, with a warning at the first time in this process, for each cause."""
         try:
             answer = urllib3.request(
                 "GET",
@@ -62,7 +74,7 @@ class Executors:
                 return self._unknown(f"it answers {answer.status}")
             return self._cores(answer.json())
         except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError) as error:
-            return self._unknown(repr(error))
+            return self._unknown(_ADDRESS.sub("", repr(error)))
 
     def _cores(self, listed: list[dict[str, Any]]) -> Mapping[str, float]:
         executors = [each for each in listed if each["isActive"] and each["id"] != _DRIVER]
@@ -77,11 +89,17 @@ class Executors:
         return cores
 
     def _unknown(self, why: str) -> Mapping[str, float]:
-        _LOG.warning("routing: Spark's UI at %s does not tell where executors are, %s: %s", self.url, EVENLY, why)
+        warn_of_ui(self.url, why)
         return {}
 
 
 EVENLY = "so records go to near and far partitions alike"
+
+
+@functools.cache
+def warn_of_ui(url: str, why: str) -> None:
+    """Once in this process for each cause: each worker asks again and again."""
+    _LOG.warning("routing: Spark's UI at %s does not tell where executors are, %s: %s", url, EVENLY, why)
 
 
 def executors_of(spark: SparkSession, variable: str) -> Senders:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -167,6 +167,7 @@ class Seen:
 
     by_zone: dict[str, float]
     reads: int = 0
+    at_once: ClassVar[bool] = False
 
     def read(self) -> dict[str, float]:
         self.reads += 1
@@ -182,6 +183,8 @@ def test_where_messages_wait_near_targets_get_what_senders_of_the_zone_may_send_
 
 def test_executors_that_come_and_go_are_counted_again_twice_a_minute() -> None:
     routed, seen = Routed([targets(None, None)], flow=Flow()), Seen({"a": 1.0, "b": 1.0})
+    routed.shares(senders=seen)
+    routed.later.run()
     assert routed.shares(senders=seen) == {4: 1000}
     seen.by_zone = {"a": 3.0, "b": 1.0}
     for _ in range(70):
@@ -192,9 +195,51 @@ def test_executors_that_come_and_go_are_counted_again_twice_a_minute() -> None:
     assert routed.shares(3000, senders=seen)[4] == pytest.approx(2000, abs=10)
 
 
+def test_no_batch_waits_for_executors_to_be_counted() -> None:
+    routed, seen = Routed([targets(None, None)], flow=Flow()), Seen({"a": 1.0, "b": 1.0})
+    for _ in range(3):
+        assert routed.shares(senders=seen) == {4: 500, 7: 500}
+    assert (seen.reads, len(routed.later.waiting)) == (0, 1)
+    routed.later.run()
+    assert routed.shares(senders=seen) == {4: 1000}
+
+
+def test_executors_that_can_t_be_told_are_asked_for_ever_more_seldom_until_they_are() -> None:
+    routed, seen = Routed([targets(None, None)], flow=Flow()), Seen({})
+
+    def asked_at(seconds: int) -> list[int]:
+        """The seconds from now at which they were asked for."""
+        found = []
+        for second in range(seconds):
+            before = seen.reads
+            routed.shares(1, senders=seen)
+            routed.later.run()
+            found += [second] if seen.reads > before else []
+            routed.clock.now += 1.0
+        return found
+
+    assert asked_at(240) == [0, 30, 90, 210]
+    seen.by_zone = {"a": 1.0}
+    assert asked_at(300) == [210, 240, 270]
+
+
+def test_what_was_asked_of_others_does_not_count_for_the_senders_of_now() -> None:
+    routed, seen = Routed([targets(None, None)], flow=Flow()), Seen({"a": 1.0, "b": 1.0})
+    routed.shares(senders=seen)
+
+    def replaced() -> dict[str, float]:
+        routed.shares(senders=Counted((("a", 2.0),)))
+        return seen.by_zone
+
+    seen.read = replaced  # type: ignore[method-assign]
+    routed.later.run()
+    assert routed.shares(senders=Counted((("a", 2.0),))) == {4: 500, 7: 500}
+
+
 def test_senders_that_can_t_be_told_any_more_are_those_known_last() -> None:
     routed, seen = Routed([targets(None, None)], flow=Flow()), Seen({"a": 1.0, "b": 1.0})
     routed.shares(senders=seen)
+    routed.later.run()
     seen.by_zone = {}
     for _ in range(40):
         routed.clock.now += 1.0
