@@ -253,12 +253,12 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
-        with_deadlines(self.poolmanager)
+        _without_reuse(with_deadlines(self.poolmanager))
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         known = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **options)
-        return manager if known else with_deadlines(manager)
+        return manager if known else _without_reuse(with_deadlines(manager))
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
         place, _ = super().build_connection_pool_key_attributes(request, verify, cert)
@@ -266,6 +266,25 @@ class _Adapter(HTTPAdapter):
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
         """By the context: this would add the usual authorities to those of the context."""
+
+
+class _UsedOnce:
+    """A pool that keeps no connection: a server may end one that it was asked to close without saying so, and the next
+    query on it would fail.
+    """
+
+    def _put_conn(self, conn: Any) -> None:
+        if conn is not None:
+            conn.close()
+        super()._put_conn(None)  # type: ignore[misc]
+
+
+def _without_reuse(manager: Any) -> Any:
+    pools = manager.pool_classes_by_scheme
+    manager.pool_classes_by_scheme = {
+        scheme: type(pool.__name__, (_UsedOnce, pool), {}) for scheme, pool in pools.items()
+    }
+    return manager
 
 
 def _tls(endpoint: Endpoint) -> ssl.SSLContext:
