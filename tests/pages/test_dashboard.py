@@ -123,6 +123,23 @@ def test_it_follows_what_happens_and_keeps_the_last_when_the_cluster_is_gone(pag
     expect(page.locator("#problems p")).to_have_count(0)
 
 
+def test_an_answer_that_did_not_change_clears_that_the_program_did_not_answer(browser: Browser, served: Served) -> None:
+    page = browser.new_page()
+    page.goto(served.address)
+    page.wait_for_selector("body[data-shown]")
+    page.route("**/state", lambda route: route.fulfill(status=500, body="stopped"))
+    expect(page.locator("#problems")).to_contain_text("does not answer (stopped)")
+    page.unroute("**/state")
+    expect(page.locator("#problems p")).to_have_count(0)
+    served.fails = True
+    expect(page.locator("#problems")).to_have_text("the API server does not answer")
+    page.route("**/state", lambda route: route.fulfill(status=500, body="stopped"))
+    expect(page.locator("#problems")).to_contain_text("does not answer (stopped)")
+    page.unroute("**/state")
+    expect(page.locator("#problems")).to_have_text("the API server does not answer")
+    page.close()
+
+
 def test_a_topology_can_be_picked_out(page: Page) -> None:
     page.select_option("#topologies", index=1)
     expect(page.locator("#topology-table tr.chosen")).to_have_count(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 import webbrowser
 from typing import Annotated
@@ -14,8 +15,10 @@ from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
     FileOption,
+    Look,
     PolicyOption,
     PrometheusOption,
+    Seen,
     SystemOption,
     Where,
     source,
@@ -33,6 +36,17 @@ EXAMPLES = (
 
 _AGAIN_SECONDS = 60.0
 """How often all is placed again, to show what that would change: in large pools it takes seconds."""
+
+
+def one_at_a_time(look: Look) -> Look:
+    """Each path is answered by its own thread, and what looks at a cluster is not safe for threads."""
+    lock = threading.Lock()
+
+    def locked(policy: str | None) -> Seen:
+        with lock:
+            return look(policy)
+
+    return locked
 
 
 class PortTakenError(BallastError):
@@ -64,7 +78,11 @@ def dashboard(
         if browser:
             webbrowser.open(address)
 
-    with source(Where(filename, access, prometheus, system_namespace)) as look, contextlib.suppress(KeyboardInterrupt):
+    with (
+        source(Where(filename, access, prometheus, system_namespace)) as unsafe,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        look = one_at_a_time(unsafe)
         answers = {
             "/state": Answers(lambda: state(look(policy)), every_seconds=every, clock=time.monotonic),
             "/again": Answers(lambda: placed_again(look(policy)), every_seconds=_AGAIN_SECONDS, clock=time.monotonic),

@@ -18,6 +18,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ballast.api import ExecutorMove
 from ballast.cli.console.server import Answers, console
 from ballast.cli.console.state import Gains, gains_of, placed_again, pool_state, state
+from ballast.cli.dashboard import one_at_a_time
 from ballast.cli.source import Seen
 from ballast.cli.status import pool_document
 from ballast.errors import BallastError
@@ -152,6 +153,25 @@ async def test_what_went_wrong_is_told_with_what_helps(client: Client, cluster: 
     cluster.fails.add_note("Is the VPN on?")
     answer = await client.get("/state")
     assert (await answer.json())["error"] == "the API server does not answer\nIs the VPN on?"
+
+
+def test_what_looks_at_the_cluster_is_asked_by_one_thread_at_a_time() -> None:
+    ended: list[str | None] = []
+    others: list[threading.Thread] = []
+
+    def look(policy: str | None) -> Seen:
+        if policy == "first":
+            others.append(threading.Thread(target=locked, args=("second",)))
+            others[0].start()
+            # It would end in this time.
+            others[0].join(timeout=0.2)
+        ended.append(policy)
+        return Seen(())
+
+    locked = one_at_a_time(look)
+    locked("first")
+    others[0].join()
+    assert ended == ["first", "second"]
 
 
 @pytest.mark.parametrize(("host", "status"), [("localhost:8080", 200), ("127.0.0.1", 200), ("elsewhere.test", 403)])

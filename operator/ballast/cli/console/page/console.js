@@ -9,7 +9,7 @@ const points = value => value == null ? "unknown" : value.toFixed(1);
 const short = key => key.slice(key.lastIndexOf("/") + 1);
 
 const AGAIN_SECONDS = 60;
-let placed = {}, seen = null, tag = null, seenAt = null, lastError = null, chosenPool = 0, topology = null;
+let placed = {}, seen = null, tag = null, seenAt = null, lastError = null, tagError = null, chosenPool = 0, topology = null;
 const nodes = new PoolPicture(by("nodes"), detail), gains = new GainsPicture(by("gains"));
 
 function el(name, text, attributes = {}) {
@@ -173,12 +173,15 @@ async function ask() {
     if (answer.status === 200) {
       const answeredAt = performance.now(), told = await answer.json();
       tag = answer.headers.get("ETag");
-      lastError = told.error ?? null;
+      lastError = tagError = told.error ?? null;
       seen = told.error ? {...seen, everySeconds: told.everySeconds, pools: seen?.pools ?? []} : told;
       show();
       timed(answeredAt);
     } else if (answer.status !== 304) {
       throw new Error(await answer.text());
+    } else if (lastError !== tagError) {
+      lastError = tagError;
+      show();
     }
     if (!lastError) seenAt = Date.now();
   } catch (error) {
