@@ -2,8 +2,9 @@
 # Everything is made on the machine that builds, for the platform that it is for: the last stages only copy. Give BASE
 # by digest for a build that can be repeated.
 ARG BASE=python:3.12-slim-bookworm
-# An image of Spark for `--target spark`, with the same minor version of Python.
-ARG SPARK_BASE=apache/spark:4.0.1-scala2.13-java17-python3-ubuntu
+# For `--target spark` name an image of Spark whose python3 has BASE's minor version: packages are compiled for it. No
+# image of Spark fits every BASE, so there is none by default, and BASE itself has no Spark.
+ARG SPARK_BASE=${BASE}
 
 FROM --platform=$BUILDPLATFORM ${BASE} AS build
 ARG TARGETARCH=amd64

@@ -137,6 +137,11 @@ def test_the_image_and_the_checkout_use_the_same_uv() -> None:
     assert any(f"uv=={_uv_version()}" in rest for rest in DOCKERFILE.all("RUN"))
 
 
+def test_the_image_for_jobs_is_by_default_on_the_python_that_its_packages_are_for() -> None:
+    """Each image of Spark has a Python of its own: one is named with the BASE that goes with it."""
+    assert dict(argument.split("=", 1) for argument in DOCKERFILE.all("ARG"))["SPARK_BASE"] == "${BASE}"
+
+
 def test_the_image_runs_as_the_user_of_the_chart() -> None:
     user, group = DOCKERFILE.all("USER")[-1].split(":")
     # What the chart renders by its defaults.
