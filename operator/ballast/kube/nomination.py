@@ -60,7 +60,7 @@ def nominate_many(client: Client, lane: Lane, pods: Sequence[tuple[Pod, str]]) -
         for pod, node in pods
     ]
     lane.wait(jobs)
-    # The next pass nominates anew; releases must not wait behind these.
+    # The next pass nominates again; releases must not wait behind these.
     lane.withdraw(jobs)
     return [outcome for job in jobs if (outcome := job.answer()) is not None]
 
