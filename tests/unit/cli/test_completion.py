@@ -27,7 +27,7 @@ def test_every_command_is_offered_with_its_explanation() -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("p", ["plan"]),
+        ("p", ["plan", "pyfiles"]),
         ("s", ["status", "snapshot", "stop", "start", "simulate", "size"]),
         ("--v", ["--version"]),
         ("plan --na", ["--namespace"]),
