@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.uv import uv
+
 ROOT = Path(__file__).parents[2]
 FROM_ELSEWHERE = "--from="
 
@@ -56,7 +58,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for source in DOCKERFILE.copied:
         (context / source).parent.mkdir(exist_ok=True)
         _copy(ROOT / source, context / source)
-    variables = {"PATH": f"{_uv().parent}:{os.environ['PATH']}"}
+    variables = {"PATH": f"{uv().parent}:{os.environ['PATH']}"}
     assert len(DOCKERFILE.installs) == 2
     for command in DOCKERFILE.installs:
         words = [
@@ -90,13 +92,6 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     else:
         shutil.copy(source, target)
-
-
-def _uv() -> Path:
-    done = subprocess.run(
-        ["sh", "scripts/setup.sh", "--print-uv"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return Path(done.stdout.strip())
 
 
 def _uv_version() -> str:

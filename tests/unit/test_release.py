@@ -15,6 +15,7 @@ import yaml
 
 from scripts import release
 from tests.testbed.binaries import find_binaries
+from tests.uv import uv
 
 ROOT = Path(__file__).parents[2]
 STATED = release.stated_versions()["version in pyproject.toml"]
@@ -60,9 +61,8 @@ def test_a_folder_with_files_is_left_as_it_is(tmp_path: Path, capsys: pytest.Cap
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A draft of the stated version, as `make release` makes it."""
     out = tmp_path_factory.mktemp("release") / "out"
-    uv = subprocess.run(["sh", "scripts/setup.sh", "--print-uv"], cwd=ROOT, capture_output=True, text=True, check=True)
     with pytest.MonkeyPatch.context() as patch:
-        for program in (find_binaries(["helm"])["helm"], Path(uv.stdout.strip())):
+        for program in (find_binaries(["helm"])["helm"], uv()):
             patch.setenv("PATH", str(program.parent), prepend=":")
         assert release.main([STATED, "--draft", "--out", str(out)]) == 0
     return out

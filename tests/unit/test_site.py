@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts import site
+from tests.uv import uv
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,8 +22,7 @@ def _build(folder: Path) -> subprocess.CompletedProcess[str]:
     config = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     config = config.replace('"build/site-pages"', '"pages"').replace('"build/site"', '"site"')
     (folder / "zensical.toml").write_text(config, encoding="utf-8")
-    uv = subprocess.run(["sh", "scripts/setup.sh", "--print-uv"], cwd=ROOT, capture_output=True, text=True, check=True)
-    command = [uv.stdout.strip(), "tool", "run", "--quiet", "--from", site.ZENSICAL, "zensical", "build", "--strict"]
+    command = [str(uv()), "tool", "run", "--quiet", "--from", site.ZENSICAL, "zensical", "build", "--strict"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ)
 
 

@@ -1,9 +1,9 @@
 """The lane: one queue of writes, in which no release waits behind another namespace's slow request.
 
 Any request may take half a minute, because webhooks of its namespace look at it. So a request that is not answered
-within LATE_SECONDS is *late*: it no longer occupies a worker, and few of them are under way for each namespace. That is
-why a namespace may use all workers as long as its requests are quick (1 000 executors of one set are released in about
-a second), and costs others half a second at most when they are not.
+within LATE_SECONDS is *late*: it no longer occupies a worker. That is why a namespace may use all workers as long as
+its requests are quick (1 000 executors of one set are released in about a second). One that is known to be slow gets
+half of them at most.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Limits:
     """Late jobs of one namespace and rank, releases aside, after which no other begins."""
     late_of_all: int = 256
     """Late releases of all namespaces, and late jobs of other ranks, each of which takes a thread and a connection: of
-    many slow namespaces, fewer of each. One alone may have them all: a webhook that takes two seconds for each pod must
-    not hold up a set of a thousand for longer than gates may last.
+    many slow namespaces, fewer of each. One alone may have them all, so that a webhook that takes two seconds for each
+    pod holds up a large set of its own namespace no longer than one that takes one second.
     """
     events: int = 64
     """Events of one namespace that wait. With one more, the oldest is dropped."""
